@@ -12,7 +12,7 @@ use anyhow::{Result, ensure};
 use ndarray::{Array2, Array3, ArrayView1, ArrayView2, ArrayView3, Axis, NdFloat, array};
 // ANCHOR_END: imports
 
-/// The score of one query and one key: their dot product $q \cdot k$.
+/// The score of one query and one key: their dot product `q · k`.
 ///
 /// Both are `d_k` wide. Two vectors of width 0 score 0, the empty sum.
 ///
@@ -33,7 +33,7 @@ pub fn dot_score<F: NdFloat>(query: ArrayView1<F>, key: ArrayView1<F>) -> Result
 }
 // ANCHOR_END: dot_score
 
-/// All the scores at once: $E = QK^\top$, where $E_{ij}$ is the score of query $i$ and key $j$.
+/// All the scores at once: `E = Q Kᵀ`, where `E[i, j]` is the score of query `i` and key `j`.
 ///
 /// `queries` are `m × d_k`, `keys` are `n × d_k`, the result is `m × n`.
 ///
@@ -57,7 +57,7 @@ pub fn alignment_scores<F: NdFloat>(
 }
 // ANCHOR_END: alignment_scores
 
-/// The scores of a batch: $E_b = Q_b K_b^\top$ for every batch entry $b$ on its own.
+/// The scores of a batch: `E_b = Q_b K_bᵀ` for every batch entry `b` on its own.
 ///
 /// `queries` are `batch × m × d_k`, `keys` are `batch × n × d_k`, the result is `batch × m × n`.
 /// Of the keys' three axes only the last two trade places; the batch stays where it is.
@@ -69,10 +69,14 @@ pub fn batched_scores<F: NdFloat>(
     queries: ArrayView3<F>,
     keys: ArrayView3<F>,
 ) -> Result<Array3<F>> {
-    let ((batch, m, _), (key_batch, n, _)) = (queries.dim(), keys.dim());
+    let ((batch, m, d_k), (key_batch, n, key_width)) = (queries.dim(), keys.dim());
     ensure!(
         batch == key_batch,
         "queries come in a batch of {batch} but keys in a batch of {key_batch}"
+    );
+    ensure!(
+        d_k == key_width,
+        "queries are {d_k} wide but keys are {key_width} wide"
     );
     let mut scores = Array3::zeros((batch, m, n));
     for b in 0..batch {
@@ -85,8 +89,7 @@ pub fn batched_scores<F: NdFloat>(
 }
 // ANCHOR_END: batched_scores
 
-/// Cosine scores: $\cos\theta_{ij} = \frac{q_i \cdot k_j}{\|q_i\|\,\|k_j\|}$, the direction without
-/// the length.
+/// Cosine scores: `cos θ = q · k / (‖q‖ ‖k‖)` for every pair, the direction without the length.
 ///
 /// `queries` are `m × d_k`, `keys` are `n × d_k`, the result is `m × n` and lies in [−1, 1] up to
 /// rounding. A vector of zeros has no direction: its scores are 0.
@@ -118,7 +121,7 @@ fn unit_rows<F: NdFloat>(rows: ArrayView2<F>) -> Array2<F> {
 }
 // ANCHOR_END: cosine_scores
 
-/// Bilinear scores: $e_{ij} = q_i^\top W k_j$, with a learned matrix between the two.
+/// Bilinear scores: `E[i, j] = q_iᵀ W k_j`, with a learned matrix between the two.
 ///
 /// `queries` are `m × d_q`, `weight` is `d_q × d_k`, `keys` are `n × d_k`, the result is `m × n`.
 /// Queries and keys may differ in width. With the identity as weight these are the dot scores.
@@ -146,8 +149,8 @@ pub fn bilinear_scores<F: NdFloat>(
 }
 // ANCHOR_END: bilinear_scores
 
-/// Additive scores: $e_{ij} = v^\top \tanh(W_q q_i + W_k k_j)$, a small network with one hidden
-/// layer of width `d_a`.
+/// Additive scores: `E[i, j] = vᵀ tanh(W_q q_i + W_k k_j)`, a small network with one hidden layer
+/// of width `d_a`.
 ///
 /// `queries` are `m × d_q`, `keys` are `n × d_k`, `w_query` is `d_a × d_q`, `w_key` is `d_a × d_k`,
 /// `v` is `d_a` long, the result is `m × n`. Queries and keys may differ in width.
@@ -172,6 +175,18 @@ pub fn additive_scores<F: NdFloat>(
         w_key.nrows(),
         v.len()
     );
+    ensure!(
+        queries.ncols() == w_query.ncols(),
+        "queries are {} wide but w_query takes {}",
+        queries.ncols(),
+        w_query.ncols()
+    );
+    ensure!(
+        keys.ncols() == w_key.ncols(),
+        "keys are {} wide but w_key takes {}",
+        keys.ncols(),
+        w_key.ncols()
+    );
     // W_q q_i and W_k k_j are rows of Q W_qᵀ (m × d_a) and K W_kᵀ (n × d_a).
     let from_queries = alignment_scores(queries, w_query)?;
     let from_keys = alignment_scores(keys, w_key)?;
@@ -185,6 +200,16 @@ pub fn additive_scores<F: NdFloat>(
     ))
 }
 // ANCHOR_END: additive_scores
+
+/// A picture in the plane: one query (1 × 2) and four keys (4 × 2), which point the same way as the
+/// query, almost the same way but farther, across it, and against it.
+// ANCHOR: plane_example
+pub fn plane_example() -> (Array2<f64>, Array2<f64>) {
+    let queries = array![[2.0, 1.0]];
+    let keys = array![[1.0, 0.5], [3.0, 0.0], [-0.5, 1.0], [-1.0, -0.5]];
+    (queries, keys)
+}
+// ANCHOR_END: plane_example
 
 /// The book's first example: one query `q1` (1 × 4) and four keys `k1` … `k4` (4 × 4).
 ///

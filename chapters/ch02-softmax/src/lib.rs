@@ -9,7 +9,7 @@ use anyhow::{Result, ensure};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, NdFloat, array};
 // ANCHOR_END: imports
 
-/// The softmax as its formula reads: $a_j = e^{s_j} / \sum_l e^{s_l}$. For reading, not for use.
+/// The softmax as its formula reads: `a_j = exp(e_j) / Σ_l exp(e_l)`. For reading, not for use.
 ///
 /// `scores` and the result are `n` long. Past about ±700 in `f64` and ±88 in `f32` an exponential
 /// overflows or vanishes and the weights turn into NaN: [`softmax`] is the one to call.
@@ -53,9 +53,9 @@ fn largest<F: NdFloat>(scores: ArrayView1<F>) -> F {
 }
 // ANCHOR_END: softmax
 
-/// The logarithm of the softmax's denominator: $\log \sum_l e^{s_l}$, without overflow.
+/// The logarithm of the softmax's denominator: `log Σ_l exp(e_l)`, without overflow.
 ///
-/// It is at least the largest score and at most $\log n$ above it. No scores, or only −∞, give −∞;
+/// It is at least the largest score and at most `log n` above it. No scores, or only −∞, give −∞;
 /// a +∞ gives +∞; a NaN gives NaN.
 // ANCHOR: log_sum_exp
 pub fn log_sum_exp<F: NdFloat>(scores: ArrayView1<F>) -> F {
@@ -68,7 +68,7 @@ pub fn log_sum_exp<F: NdFloat>(scores: ArrayView1<F>) -> F {
 }
 // ANCHOR_END: log_sum_exp
 
-/// The softmax of $e / \tau$: a temperature $\tau$ below 1 sharpens the weights, one above 1
+/// The softmax of `e / τ`: a temperature `τ` below 1 sharpens the weights, one above 1
 /// evens them out.
 ///
 /// `scores` and the result are `n` long; the special cases are those of [`softmax`].
@@ -111,7 +111,7 @@ pub fn attention_weights<F: NdFloat>(scores: ArrayView2<F>) -> Array2<F> {
 }
 // ANCHOR_END: attention_weights
 
-/// The weighted sums $AV$: row $i$ is $\sum_j A_{ij} v_j$.
+/// The weighted sums `A V`: row `i` is `Σ_j A[i, j] v_j`.
 ///
 /// `weights` are `m × n`, `values` are `n × d_v`, the result is `m × d_v`.
 ///
@@ -137,9 +137,9 @@ pub fn weighted_sum<F: NdFloat>(
 // ANCHOR: attend
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attention<F> {
-    /// The weighted sums $AV$, `m × d_v`.
+    /// The weighted sums `A V`, `m × d_v`.
     pub output: Array2<F>,
-    /// The attention weights $A$, `m × n`.
+    /// The attention weights `A`, `m × n`.
     pub weights: Array2<F>,
 }
 

@@ -1,7 +1,7 @@
-//! Scaled dot-product attention: why divide by $\sqrt{d_k}$?
+//! Scaled dot-product attention: why divide by `√d_k`?
 //!
 //! The dot product of two random vectors grows with their width, and large scores leave the softmax
-//! nothing to learn from. This crate divides the scores by $\sqrt{d_k}$, and measures what happens
+//! nothing to learn from. This crate divides the scores by `√d_k`, and measures what happens
 //! when nobody does.
 
 // ANCHOR: imports
@@ -13,7 +13,7 @@ use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
 // ANCHOR_END: imports
 
-/// The scale of the scores: $1/\sqrt{d_k}$, where `d_k` is the width of one head's keys.
+/// The scale of the scores: `1/√d_k`, where `d_k` is the width of one head's keys.
 ///
 /// # Errors
 /// If `d_k` is 0: vectors without entries have no scale.
@@ -30,7 +30,7 @@ pub fn scale<F: NdFloat>(d_k: usize) -> Result<F> {
 }
 // ANCHOR_END: scale
 
-/// The scaled scores $E = QK^\top/\sqrt{d_k}$.
+/// The scaled scores `E = Q Kᵀ / √d_k`.
 ///
 /// `queries` are `m × d_k`, `keys` are `n × d_k`, the result is `m × n`.
 ///
@@ -42,7 +42,7 @@ pub fn scaled_scores<F: NdFloat>(queries: ArrayView2<F>, keys: ArrayView2<F>) ->
 }
 // ANCHOR_END: scaled_scores
 
-/// Scaled dot-product attention: $\mathrm{softmax}(QK^\top/\sqrt{d_k})\,V$.
+/// Scaled dot-product attention: `softmax(Q Kᵀ / √d_k) V`.
 ///
 /// `queries` are `m × d_k`, `keys` are `n × d_k`, `values` are `n × d_v`; the output is `m × d_v`
 /// and the weights are `m × n`. Without keys (n = 0) the output is 0: the sum is empty.
@@ -67,7 +67,7 @@ pub fn scaled_dot_product_attention<F: NdFloat>(
 }
 // ANCHOR_END: scaled_dot_product_attention
 
-/// How the weights answer to the scores: the Jacobian $\partial a_i/\partial e_j = a_i(\delta_{ij} - a_j)$.
+/// How the weights answer to the scores: the Jacobian `∂a_i/∂e_j = a_i (δ_ij − a_j)`.
 ///
 /// `weights` are one row of weights, `n` long; the result is `n × n` and symmetric.
 // ANCHOR: softmax_jacobian
@@ -88,7 +88,7 @@ pub fn random_vector(width: usize, rng: &mut impl Rng) -> Array1<f64> {
 }
 // ANCHOR_END: random_vector
 
-/// The mean and the variance of $q \cdot k$ over `samples` random pairs of width `d_k`.
+/// The mean and the variance of `q · k` over `samples` random pairs of width `d_k`.
 ///
 /// # Errors
 /// If there are no samples to take a mean of.
@@ -104,9 +104,9 @@ pub fn dot_product_spread(d_k: usize, samples: usize, rng: &mut impl Rng) -> Res
 }
 // ANCHOR_END: dot_product_spread
 
-/// How far the softmax has saturated, averaged over many random queries.
+/// How far the softmax has saturated for a typical query: the medians of many random ones.
 // ANCHOR: saturation
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Saturation {
     /// The largest weight of a row: 1/n if all are equal, 1 if one key takes everything.
     pub largest_weight: f64,
@@ -114,8 +114,8 @@ pub struct Saturation {
     pub gradient: f64,
 }
 
-/// The saturation of a random query against `n` random keys, all `d_k` wide, without the scale and
-/// with it, averaged over `samples` draws. Both are measured on the same draws.
+/// The saturation of random queries against `n` random keys, all `d_k` wide: without the scale, and
+/// with it. Both are measured on the same `samples` draws.
 ///
 /// # Errors
 /// If `d_k`, `n` or `samples` is 0.
@@ -124,29 +124,32 @@ pub fn saturation(
     n: usize,
     samples: usize,
     rng: &mut impl Rng,
-) -> Result<(Saturation, Saturation)> {
+) -> Result<[Saturation; 2]> {
     ensure!(
         n > 0 && samples > 0,
         "nothing to measure with {n} keys and {samples} samples"
     );
-    let scale = scale::<f64>(d_k)?;
-    let (mut unscaled, mut scaled) = (Saturation::default(), Saturation::default());
+    let factors = [1.0, scale(d_k)?];
+    let mut largest_weights = [vec![], vec![]];
+    let mut gradients = [vec![], vec![]];
     for _ in 0..samples {
         let query = random_vector(d_k, rng);
         let scores = Array1::from_shape_simple_fn(n, || query.dot(&random_vector(d_k, rng)));
-        for (mean, scores) in [
-            (&mut unscaled, scores.clone()),
-            (&mut scaled, scores * scale),
-        ] {
-            let weights = softmax(scores.view());
-            let gradient = softmax_jacobian(weights.view())
-                .mapv(|d| d * d)
-                .sum()
-                .sqrt();
-            mean.largest_weight += weights.fold(0.0, |a, &b| f64::max(a, b)) / samples as f64;
-            mean.gradient += gradient / samples as f64;
+        for (i, factor) in factors.into_iter().enumerate() {
+            let weights = softmax((&scores * factor).view());
+            let jacobian = softmax_jacobian(weights.view());
+            largest_weights[i].push(weights.fold(0.0, |a: f64, &b| a.max(b)));
+            gradients[i].push(jacobian.mapv(|d| d * d).sum().sqrt());
         }
     }
-    Ok((unscaled, scaled))
+    Ok([0, 1].map(|i| Saturation {
+        largest_weight: median(&mut largest_weights[i]),
+        gradient: median(&mut gradients[i]),
+    }))
+}
+
+fn median(samples: &mut [f64]) -> f64 {
+    samples.sort_by(f64::total_cmp);
+    (samples[(samples.len() - 1) / 2] + samples[samples.len() / 2]) / 2.0
 }
 // ANCHOR_END: saturation

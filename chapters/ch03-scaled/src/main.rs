@@ -1,1 +1,153 @@
-fn main() {}
+//! The worked examples of chapter 3, printed: `cargo run -p ch03-scaled`.
+
+use anyhow::Result;
+use ch01_alignment::{alignment_scores, first_example, second_example};
+use ch02_softmax::{attend, first_example_values, second_example_values, softmax};
+use ch03_scaled::{
+    dot_product_spread, random_vector, saturation, scale, scaled_dot_product_attention,
+    scaled_scores, softmax_jacobian,
+};
+use ndarray::{Array1, Array2, Axis};
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+
+fn main() -> Result<()> {
+    spread()?;
+    saturate()?;
+    jacobian()?;
+    first()?;
+    second()?;
+    other_scales()?;
+    Ok(())
+}
+
+// ANCHOR: spread
+fn spread() -> Result<()> {
+    println!("# spread: 10,000 random dot products at each width");
+    let mut rng = ChaCha8Rng::seed_from_u64(2017);
+    println!(" d_k     mean  variance  variance / d_k");
+    for d_k in [1, 4, 16, 64, 256] {
+        let (mean, variance) = dot_product_spread(d_k, 10_000, &mut rng)?;
+        let ratio = variance / d_k as f64;
+        println!("{d_k:4} {mean:8.3} {variance:9.3} {ratio:15.3}");
+    }
+    println!();
+    Ok(())
+}
+// ANCHOR_END: spread
+
+// ANCHOR: saturate
+fn saturate() -> Result<()> {
+    println!("# saturation: 16 random keys, and the median of 401 random queries");
+    let mut rng = ChaCha8Rng::seed_from_u64(2017);
+    println!("       largest weight      size of gradient");
+    println!(" d_k  unscaled  scaled    unscaled  scaled");
+    for d_k in [1, 4, 16, 64, 256, 1024] {
+        let [unscaled, scaled] = saturation(d_k, 16, 401, &mut rng)?;
+        println!(
+            "{d_k:4} {:9.3} {:7.3} {:11.1e} {:7.1e}",
+            unscaled.largest_weight, scaled.largest_weight, unscaled.gradient, scaled.gradient
+        );
+    }
+    println!();
+    Ok(())
+}
+// ANCHOR_END: saturate
+
+// ANCHOR: jacobian
+fn jacobian() -> Result<()> {
+    println!("# jacobian: How the weights answer to the scores");
+    let (queries, keys) = first_example();
+    let scores = alignment_scores(queries.view(), keys.view())?;
+    let jacobian = softmax_jacobian(softmax(scores.row(0)).view());
+    show("at the scores", &jacobian);
+    println!(
+        "row sums = {:.3}",
+        jacobian.sum_axis(Axis(1)).mapv(f64::abs)
+    );
+    println!("size = {:.4}", size(&jacobian));
+    let tenfold = scores.mapv(|e| 10.0 * e);
+    let jacobian = softmax_jacobian(softmax(tenfold.row(0)).view());
+    println!("size at ten times the scores = {:.1e}", size(&jacobian));
+    println!();
+    Ok(())
+}
+
+fn size(jacobian: &Array2<f64>) -> f64 {
+    jacobian.mapv(|d| d * d).sum().sqrt()
+}
+
+fn show(name: &str, matrix: &Array2<f64>) {
+    println!("{name}   {} × {}", matrix.nrows(), matrix.ncols());
+    println!("{matrix:6.3}");
+}
+// ANCHOR_END: jacobian
+
+// ANCHOR: first
+fn first() -> Result<()> {
+    println!("# first: The first example, without the scale and with it");
+    let (queries, keys) = first_example();
+    let values = first_example_values();
+    let unscaled = attend(
+        alignment_scores(queries.view(), keys.view())?.view(),
+        values.view(),
+    )?;
+    let scaled = scaled_dot_product_attention(queries.view(), keys.view(), values.view())?;
+    println!("d_k = {}", keys.ncols());
+    println!("scale = {}", scale::<f64>(keys.ncols())?);
+    println!(
+        "scores = {:.2}",
+        alignment_scores(queries.view(), keys.view())?.row(0)
+    );
+    println!(
+        "scaled scores = {:.2}",
+        scaled_scores(queries.view(), keys.view())?.row(0)
+    );
+    println!("weights, unscaled = {:.3}", unscaled.weights.row(0));
+    println!("weights, scaled = {:.3}", scaled.weights.row(0));
+    println!("r, unscaled = {:.3}", unscaled.output.row(0));
+    println!("r, scaled = {:.3}", scaled.output.row(0));
+    println!();
+    Ok(())
+}
+// ANCHOR_END: first
+
+// ANCHOR: second
+fn second() -> Result<()> {
+    println!("# second: Two queries, four keys of width 3, values of width 2");
+    let (queries, keys) = second_example();
+    let values = second_example_values();
+    let attention = scaled_dot_product_attention(queries.view(), keys.view(), values.view())?;
+    show(
+        "scaled scores",
+        &scaled_scores(queries.view(), keys.view())?,
+    );
+    show("weights A", &attention.weights);
+    show("output A V", &attention.output);
+    println!();
+    Ok(())
+}
+// ANCHOR_END: second
+
+// ANCHOR: other_scales
+fn other_scales() -> Result<()> {
+    println!(
+        "# other-scales: One head of width 64 in a model of width 512, seen through five scales"
+    );
+    let (d_k, d_model) = (64.0_f64, 512.0_f64);
+    let mut rng = ChaCha8Rng::seed_from_u64(2017);
+    let query = random_vector(64, &mut rng);
+    let scores = Array1::from_shape_simple_fn(16, || query.dot(&random_vector(64, &mut rng)));
+    for (name, divisor) in [
+        ("1", 1.0),
+        ("√d_k", d_k.sqrt()),
+        ("√d_model", d_model.sqrt()),
+        ("d_k", d_k),
+        ("√d_k twice", d_k.sqrt() * d_k.sqrt()),
+    ] {
+        let weights = softmax((&scores / divisor).view());
+        let largest = weights.fold(0.0, |a, &b| f64::max(a, b));
+        println!("divided by {name:<10}  largest of 16 weights {largest:.3}");
+    }
+    Ok(())
+}
+// ANCHOR_END: other_scales
