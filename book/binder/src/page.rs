@@ -72,10 +72,15 @@ impl Press {
         let mut edits = Vec::new();
         for directive in directives::find(page.text).0 {
             if directive.name == "value" {
-                match self.outputs.value(directive.arguments) {
-                    Ok(value) => edits.push((directive.range, value)),
-                    Err(message) => problems.push(page.problem(directive.range.start, message)),
-                }
+                let value = self.outputs.value(directive.arguments);
+                // A mark in its place keeps the formula around it whole.
+                edits.push((
+                    directive.range.clone(),
+                    value.unwrap_or_else(|message| {
+                        problems.push(page.problem(directive.range.start, message));
+                        "?".to_owned()
+                    }),
+                ));
             }
         }
         apply(page.text, edits)
