@@ -1,1 +1,20 @@
-//! The binder.
+//! The binder: it makes the pages of *Attention, Line by Line* and checks them.
+//!
+//! It is a preprocessor of mdBook, run within the program `book` or by a plain `mdbook`, and the
+//! checks that the book's tests are made of.
+
+pub mod bind;
+pub mod diagrams;
+pub mod directives;
+pub mod includes;
+pub mod links;
+pub mod markdown;
+pub mod math;
+pub mod outputs;
+pub mod page;
+pub mod pictures;
+pub mod preprocessor;
+pub mod problem;
+pub mod warnings;
+
+pub use problem::{Problem, Problems};

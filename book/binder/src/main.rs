@@ -1,1 +1,137 @@
-fn main() {}
+//! The program `book`: binds, serves and tests *Attention, Line by Line*.
+
+use anyhow::{Context, Result, bail};
+use binder::preprocessor::Binder;
+use binder::{Problems, bind};
+use clap::{Parser, Subcommand};
+use mdbook_preprocessor::{Preprocessor, parse_input};
+use std::io::{IsTerminal, Write, stderr, stdin, stdout};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// Binds the book into target/book and says where it is.
+#[derive(Parser)]
+#[command(name = "book", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// Open the book in the browser
+    #[arg(long)]
+    open: bool,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Be one of mdBook's preprocessors: the book on stdin, the bound book on stdout
+    #[command(hide = true)]
+    Preprocess {
+        /// Which of the preprocessors in book.toml
+        name: String,
+        #[command(subcommand)]
+        question: Option<Question>,
+    },
+}
+
+#[derive(Subcommand)]
+enum Question {
+    /// Whether the preprocessor has anything to do for a renderer
+    Supports {
+        /// The renderer's name
+        renderer: String,
+    },
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse()) {
+        Ok(code) => code,
+        Err(error) => {
+            progress("");
+            match error.downcast_ref::<Problems>() {
+                Some(problems) => eprintln!("{problems}"),
+                None => eprintln!("error: {error:#}"),
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<ExitCode> {
+    match cli.command {
+        None => bind_and_tell(cli.open)?,
+        Some(Command::Preprocess {
+            name,
+            question: Some(Question::Supports { renderer }),
+        }) => {
+            let supported = match name.as_str() {
+                Binder::NAME => Binder::supports(&renderer),
+                _ => bail!("there is no preprocessor `{name}`"),
+            };
+            return Ok(if supported {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::FAILURE
+            });
+        }
+        Some(Command::Preprocess {
+            name,
+            question: None,
+        }) => preprocess(&name)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn bind_and_tell(open: bool) -> Result<()> {
+    let start = Instant::now();
+    progress("Binding the book …");
+    let target = bind::bind(&root()?)?;
+    progress("");
+    let index = target.join("index.html");
+    println!(
+        "Bound in {:.1} s: {}",
+        start.elapsed().as_secs_f64(),
+        index.display()
+    );
+    if open {
+        opener::open(&index).context("cannot open the browser")?;
+    }
+    Ok(())
+}
+
+/// Answers mdBook. Before anything is handed on for HTML the book is bound once and thrown away:
+/// what is wrong with it shows before mdBook writes the first page.
+fn preprocess(name: &str) -> Result<()> {
+    let (ctx, book) = parse_input(stdin().lock())?;
+    let book = match name {
+        Binder::NAME => {
+            if ctx.renderer == "html" {
+                bind::check(&ctx.root)?;
+            }
+            Binder::strict().run(&ctx, book)?
+        }
+        _ => bail!("there is no preprocessor `{name}`"),
+    };
+    serde_json::to_writer(stdout().lock(), &book)?;
+    Ok(())
+}
+
+/// The folder of book.toml: where this program was built, or else the nearest one above.
+fn root() -> Result<PathBuf> {
+    let built = Path::new(env!("CARGO_MANIFEST_DIR"));
+    if built.join("book.toml").is_file() {
+        return Ok(built.to_owned());
+    }
+    let here = std::env::current_dir()?;
+    here.ancestors()
+        .find(|dir| dir.join("book.toml").is_file())
+        .map(Path::to_owned)
+        .context("there is no book.toml here or above")
+}
+
+/// What is being done, on a line that the next one replaces; only for a person to see.
+fn progress(step: &str) {
+    if stderr().is_terminal() {
+        eprint!("\r\x1b[2K{step}");
+        let _ = stderr().flush();
+    }
+}

@@ -1,0 +1,85 @@
+//! Binding: the whole book as HTML, checked before anybody sees it.
+
+use crate::links;
+use crate::preprocessor::Binder;
+use crate::problem::Problems;
+use crate::warnings;
+use anyhow::{Context, Result};
+use mdbook_driver::MDBook;
+use std::cell::RefCell;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+/// Binds the book at `root` into the build directory that its book.toml names, and returns that.
+///
+/// # Errors
+/// If anything is wrong with the book; what was bound before then stays as it was.
+pub fn bind(root: &Path) -> Result<PathBuf> {
+    let book = load(root)?;
+    let target = root.join(&book.config.build.build_dir);
+    bind_loaded(book, &target)?;
+    Ok(target)
+}
+
+/// Binds the book at `root` into `target`.
+///
+/// # Errors
+/// As [`bind`].
+pub fn bind_into(root: &Path, target: &Path) -> Result<()> {
+    bind_loaded(load(root)?, target)
+}
+
+/// Binds the book at `root` and throws it away: a check that everything is right with it.
+///
+/// # Errors
+/// As [`bind`].
+pub fn check(root: &Path) -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    render(load(root)?, &dir.path().join("book"))
+}
+
+/// The book at `root`, its preprocessors among them as book.toml orders them.
+///
+/// # Errors
+/// If book.toml or SUMMARY.md cannot be read.
+pub fn load(root: &Path) -> Result<MDBook> {
+    MDBook::load(root).with_context(|| format!("cannot read the book at {}", root.display()))
+}
+
+fn bind_loaded(book: MDBook, target: &Path) -> Result<()> {
+    let parent = target
+        .parent()
+        .context("a book is not bound into the root folder")?;
+    fs::create_dir_all(parent)?;
+    // Beside the target, so that renaming is all it takes to put the book there.
+    let stage = tempfile::Builder::new()
+        .prefix(".book-")
+        .tempdir_in(parent)?;
+    let fresh = stage.path().join("fresh");
+    render(book, &fresh)?;
+    let old = stage.path().join("old");
+    if target.exists() {
+        fs::rename(target, &old).with_context(|| format!("cannot replace {}", target.display()))?;
+    }
+    if let Err(error) = fs::rename(&fresh, target) {
+        if old.exists() {
+            fs::rename(&old, target)?;
+        }
+        return Err(error).with_context(|| format!("cannot replace {}", target.display()));
+    }
+    Ok(())
+}
+
+/// Renders into `dir` and checks what came out. All problems of all steps are in the error.
+fn render(mut book: MDBook, dir: &Path) -> Result<()> {
+    let found = Rc::new(RefCell::new(Vec::new()));
+    book.with_preprocessor(Binder::collecting(Rc::clone(&found)));
+    book.config.build.build_dir = dir.to_owned();
+    let (built, warnings) = warnings::collect(|| book.build());
+    built?;
+    let mut problems = found.take();
+    problems.extend(warnings);
+    problems.extend(links::check(dir, &links::Sources::of(&book))?);
+    Ok(Problems::none_in(problems)?)
+}

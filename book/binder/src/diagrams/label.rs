@@ -1,0 +1,179 @@
+//! Labels: how wide they are, and how they are set.
+
+use std::fmt::Write;
+
+/// A run of characters that stand on the same height.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Run {
+    text: String,
+    height: Height,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Height {
+    Line,
+    Below,
+    Above,
+}
+
+/// How much smaller a subscript or superscript is.
+const SMALL: f64 = 0.75;
+
+/// The width of the widest line, in the unit of `size`.
+pub(super) fn width(label: &str, size: f64) -> f64 {
+    label
+        .lines()
+        .map(|line| runs(line).iter().map(Run::width).sum::<f64>())
+        .fold(0.0, f64::max)
+        * size
+}
+
+/// The number of lines, at least one.
+pub(super) fn height(label: &str) -> usize {
+    label.lines().count().max(1)
+}
+
+/// One line of a label as the content of an SVG text element.
+pub(super) fn spans(line: &str, size: f64) -> String {
+    let mut svg = String::new();
+    let mut lowered = 0.0;
+    for run in runs(line) {
+        let (low, scale) = match run.height {
+            Height::Line => (0.0, 1.0),
+            Height::Below => (0.22 * size, SMALL),
+            Height::Above => (-0.35 * size, SMALL),
+        };
+        let text = escape(&run.text);
+        if low == lowered && scale == 1.0 {
+            svg.push_str(&text);
+        } else {
+            let _ = write!(
+                svg,
+                "<tspan dy=\"{:.1}\" font-size=\"{:.1}\">{text}</tspan>",
+                low - lowered,
+                size * scale
+            );
+        }
+        lowered = low;
+    }
+    svg
+}
+
+/// The same text with the characters of HTML escaped.
+pub(super) fn escape(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}
+
+impl Run {
+    fn width(&self) -> f64 {
+        let scale = if self.height == Height::Line {
+            1.0
+        } else {
+            SMALL
+        };
+        self.text.chars().map(advance).sum::<f64>() * scale
+    }
+}
+
+/// The width of a character in a sans-serif face, relative to the size of the letters.
+fn advance(c: char) -> f64 {
+    match c {
+        'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '\'' | '|' | '!' => 0.28,
+        'f' | 't' | 'r' | 'I' | ' ' | '(' | ')' | '[' | ']' | '-' | '/' | '·' => 0.36,
+        'm' | 'w' | 'M' | 'W' | '—' | '…' | '%' | '@' => 0.88,
+        'A'..='Z' | '+' | '=' | '<' | '>' | '×' | '−' | '√' | '→' | '←' | '≤' | '≥' | '&' => {
+            0.68
+        }
+        '\u{300}'..='\u{36f}' => 0.0,
+        'ᵀ' | 'ᵢ' | 'ⱼ' | 'ₖ' | '₀'..='₉' | '⁰'..='⁹' | '²' | '³' | '¹' => 0.42,
+        '\u{1100}'..='\u{11ff}'
+        | '\u{2e80}'..='\u{d7ff}'
+        | '\u{f900}'..='\u{faff}'
+        | '\u{ff00}'..='\u{ff60}'
+        | '\u{1f300}'..='\u{1faff}'
+        | '\u{20000}'..='\u{3ffff}' => 1.0,
+        '\u{2190}'..='\u{22ff}' => 0.75,
+        _ => 0.58,
+    }
+}
+
+/// Splits `d_k`, `d_{model}` and `W^O` where the base is a single letter: longer words before an
+/// underscore are names from the code and stay as they are.
+fn runs(line: &str) -> Vec<Run> {
+    let chars: Vec<char> = line.chars().collect();
+    let mut runs: Vec<Run> = Vec::new();
+    let mut push = |text: &str, height: Height| match runs.last_mut() {
+        Some(run) if run.height == height => run.text.push_str(text),
+        _ => runs.push(Run {
+            text: text.to_owned(),
+            height,
+        }),
+    };
+    let mut at = 0;
+    while at < chars.len() {
+        let height = match chars[at] {
+            '_' => Height::Below,
+            '^' => Height::Above,
+            _ => Height::Line,
+        };
+        let single = at > 0
+            && chars[at - 1].is_alphabetic()
+            && (at == 1 || !(chars[at - 2].is_alphanumeric() || chars[at - 2] == '_'));
+        let script = script(&chars[at + 1..]);
+        match script {
+            Some((text, length)) if single && height != Height::Line => {
+                push(&text, height);
+                at += 1 + length;
+            }
+            _ => {
+                push(&chars[at].to_string(), Height::Line);
+                at += 1;
+            }
+        }
+    }
+    runs
+}
+
+/// What is raised or lowered, and how many characters it takes in the label.
+fn script(rest: &[char]) -> Option<(String, usize)> {
+    if rest.first() == Some(&'{') {
+        let end = rest.iter().position(|&c| c == '}')?;
+        return Some((rest[1..end].iter().collect(), end + 1));
+    }
+    let text: String = rest.iter().take_while(|c| c.is_alphanumeric()).collect();
+    let length = text.chars().count();
+    (length > 0).then_some((text, length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_are_set_behind_single_letters_only() {
+        assert_eq!(
+            spans("√d_k", 10.0),
+            "√d<tspan dy=\"2.2\" font-size=\"7.5\">k</tspan>"
+        );
+        assert_eq!(
+            spans("W^O·d_{model} x", 10.0),
+            "W<tspan dy=\"-3.5\" font-size=\"7.5\">O</tspan>\
+             <tspan dy=\"3.5\" font-size=\"10.0\">·d</tspan>\
+             <tspan dy=\"2.2\" font-size=\"7.5\">model</tspan>\
+             <tspan dy=\"-2.2\" font-size=\"10.0\"> x</tspan>"
+        );
+        assert_eq!(spans("dot_score <T>", 10.0), "dot_score &lt;T&gt;");
+    }
+
+    #[test]
+    fn wide_characters_are_wide() {
+        assert!(width("今天", 10.0) > width("ab", 10.0));
+        assert!(width("longer\nx", 10.0) == width("longer", 10.0));
+        assert!(width("d_k", 10.0) < width("dk", 10.0));
+        assert_eq!(height("a\nb"), 2);
+        assert_eq!(height(""), 1);
+    }
+}

@@ -1,0 +1,162 @@
+//! The book's figures: `{{#figure ch04 causal "Caption"}}` on a line of its own.
+
+use crate::markdown::OPTIONS;
+use crate::math::Math;
+use crate::problem::known;
+use pulldown_cmark::{CowStr, Event, Parser, Tag, TagEnd, html};
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+/// The figures, each drawn when it is first asked for.
+#[derive(Default)]
+pub struct Pictures {
+    drawn: RefCell<HashMap<String, String>>,
+}
+
+impl Pictures {
+    /// What `{{#figure chapter name "caption"}}` stands for: one line of HTML.
+    ///
+    /// # Errors
+    /// With a message for the author, if there is no such figure or it cannot be drawn.
+    pub fn figure(&self, arguments: &str, math: &Math) -> Result<String, String> {
+        let (chapter, name, caption) = parse(arguments)?;
+        let figure = find(chapter, name)?;
+        let id = format!("fig-{chapter}-{name}");
+        let svg = match self.drawn.borrow().get(&id) {
+            Some(svg) => svg.clone(),
+            None => figure
+                .draw()
+                .map_err(|error| format!("cannot draw the figure {chapter} {name}: {error:#}"))?
+                .to_inline_svg(&id),
+        };
+        let html = wrap(&id, &svg, caption, math)?;
+        self.drawn.borrow_mut().insert(id, svg);
+        Ok(html)
+    }
+
+    /// Whether `{{#figure chapter name "caption"}}` is well formed and known.
+    ///
+    /// # Errors
+    /// With a message for the author.
+    pub fn check(&self, arguments: &str) -> Result<(), String> {
+        let (chapter, name, _) = parse(arguments)?;
+        find(chapter, name).map(|_| ())
+    }
+}
+
+/// The chapter and the name of a figure that a page asks for, and its caption.
+///
+/// # Errors
+/// With a message for the author, if something is missing.
+pub fn parse(arguments: &str) -> Result<(&str, &str, &str), String> {
+    let usage = || "write {{#figure chapter name \"Caption\"}}".to_owned();
+    let (names, caption) = arguments.split_once('"').ok_or_else(usage)?;
+    let caption = caption.strip_suffix('"').ok_or_else(usage)?.trim();
+    match *names.split_whitespace().collect::<Vec<_>>() {
+        [chapter, name] if !caption.is_empty() => Ok((chapter, name, caption)),
+        _ => Err(usage()),
+    }
+}
+
+fn find(chapter: &str, name: &str) -> Result<&'static figures::Figure, String> {
+    let all = figures::all();
+    if let Some(figure) = all.iter().find(|f| f.chapter == chapter && f.name == name) {
+        return Ok(figure);
+    }
+    let names: Vec<&str> = all
+        .iter()
+        .filter(|figure| figure.chapter == chapter)
+        .map(|figure| figure.name)
+        .collect();
+    if !names.is_empty() {
+        return Err(format!(
+            "{chapter} has no figure `{name}`; {}",
+            known("figures", names)
+        ));
+    }
+    let mut chapters: Vec<&str> = all.iter().map(|figure| figure.chapter).collect();
+    chapters.dedup();
+    Err(format!(
+        "there are no figures for `{chapter}`; {}",
+        known("chapters", chapters)
+    ))
+}
+
+/// A picture in its frame, with the caption's Markdown and formulas rendered: one line of HTML.
+///
+/// # Errors
+/// With a message for the author, if a formula of the caption does not parse.
+pub fn wrap(id: &str, picture: &str, caption: &str, math: &Math) -> Result<String, String> {
+    let caption = render_caption(caption, math)?;
+    Ok(format!(
+        "<figure id=\"{id}\" class=\"figure\">{picture}<figcaption>{caption}</figcaption></figure>"
+    ))
+}
+
+fn render_caption(caption: &str, math: &Math) -> Result<String, String> {
+    if let Some((_, problem)) = crate::math::find(caption).1.into_iter().next() {
+        return Err(problem);
+    }
+    let options = OPTIONS | pulldown_cmark::Options::ENABLE_SMART_PUNCTUATION;
+    let events = Parser::new_ext(caption, options)
+        .filter(|event| {
+            !matches!(
+                event,
+                Event::Start(Tag::Paragraph) | Event::End(TagEnd::Paragraph)
+            )
+        })
+        .map(|event| {
+            Ok(match event {
+                Event::InlineMath(tex) => {
+                    Event::InlineHtml(CowStr::from(math.render(&tex, false)?))
+                }
+                Event::DisplayMath(tex) => {
+                    Event::InlineHtml(CowStr::from(math.render(&tex, true)?))
+                }
+                Event::SoftBreak => Event::Text(CowStr::Borrowed(" ")),
+                other => other,
+            })
+        })
+        .collect::<Result<Vec<_>, String>>()?;
+    let mut rendered = String::new();
+    html::push_html(&mut rendered, events.into_iter());
+    Ok(rendered.trim().replace('\n', " "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_two_names_and_a_caption() {
+        assert_eq!(
+            parse(r#"ch04 causal "What "may" be *seen*""#),
+            Ok(("ch04", "causal", r#"What "may" be *seen*"#))
+        );
+        for bad in ["ch04 causal", r#"ch04 "x""#, r#"ch04 causal """#] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_caption_is_markdown_with_formulas() {
+        let math = Math::new().unwrap();
+        let html = wrap("fig-x", "<svg></svg>", "The *grid*\nof $E_{ij}$", &math).unwrap();
+        assert!(html.starts_with("<figure id=\"fig-x\" class=\"figure\"><svg></svg><figcaption>"));
+        assert!(html.contains("The <em>grid</em> of <math>"), "{html}");
+        assert!(!html.contains('\n'));
+        assert!(
+            wrap("x", "", r"$\frax$", &math)
+                .unwrap_err()
+                .contains(r"\frax")
+        );
+        assert!(wrap("x", "", "a $ b", &math).is_err());
+    }
+
+    #[test]
+    fn an_unknown_figure_lists_the_known_ones() {
+        let message = Pictures::default().check("ch99 nothing \"x\"").unwrap_err();
+        assert!(message.contains("no figures for `ch99`"), "{message}");
+        assert!(message.contains("known chapters"), "{message}");
+    }
+}
