@@ -1,8 +1,10 @@
 //! Alignment scores.
 
 use anyhow::Result;
-use ch01_alignment::{alignment_scores, cosine_scores, dot_score, first_example, second_example};
-use ndarray::{ArrayView1, ArrayView2, Axis, array};
+use ch01_alignment::{
+    alignment_scores, cosine_scores, dot_score, first_example, plane_example, second_example,
+};
+use ndarray::{ArrayView1, ArrayView2};
 
 use crate::canvas::{Canvas, Face, Point, Stroke};
 use crate::chart::{Bars, Scale, Series};
@@ -12,19 +14,20 @@ use crate::style::{Colour, number, numbered, short, sub, sup};
 
 /// Arrows in the plane, and what their lengths and angles make of the score.
 pub(crate) fn angle() -> Result<Picture> {
-    let query = array![2.0, 0.0];
-    let keys = array![[1.2, 0.9], [2.4, 1.8], [0.0, 1.5], [-1.5, 0.8]];
+    let (queries, keys) = plane_example();
+    let query = queries.row(0);
     let length = |v: ArrayView1<f64>| v.dot(&v).sqrt();
-    let cosines = cosine_scores(query.view().insert_axis(Axis(0)), keys.view())?;
+    let cosines = cosine_scores(queries.view(), keys.view())?;
     let scores: Vec<f64> = keys
         .rows()
         .into_iter()
-        .map(|key| dot_score(query.view(), key))
+        .map(|key| dot_score(query, key))
         .collect::<Result<_>>()?;
     let says = |j: usize| number(scores[j], 1);
     let alt = format!(
-        "A query and four keys as arrows. k1 and k2 point the same way, but k2 is twice as long and \
-         scores {} where k1 scores {}; k3 is perpendicular and scores {}; k4 points away and scores {}.",
+        "A query and four keys as arrows. k1 points almost along the query and scores {1}; k2 points \
+         farther from it, but is longer, and scores {0}; k3 is perpendicular and scores {2}; k4 points \
+         away and scores {3}.",
         says(1),
         says(0),
         says(2),
@@ -55,8 +58,8 @@ pub(crate) fn angle() -> Result<Picture> {
         for j in [1, 0, 2, 3] {
             canvas.arrow(origin, place(keys.row(j)), Stroke::new(Colour::B, 2.0))?;
         }
-        canvas.arrow(origin, place(query.view()), Stroke::new(Colour::A, 3.4))?;
-        let at = place(query.view());
+        canvas.arrow(origin, place(query), Stroke::new(Colour::A, 3.4))?;
+        let at = place(query);
         canvas.text(
             (at.0 + 5.0, at.1 + 13.0),
             "q",
@@ -89,7 +92,7 @@ pub(crate) fn angle() -> Result<Picture> {
         for (j, score) in scores.iter().enumerate() {
             let y = top + 24.0 + 22.0 * j as f64;
             let cells = [
-                number(length(query.view()), 1),
+                number(length(query), 1),
                 number(length(keys.row(j)), 1),
                 number(cosines[[0, j]], 2),
             ];

@@ -77,14 +77,14 @@ pub(crate) fn spread() -> Result<Picture> {
 
 /// How the softmax saturates as the width grows, and what the scale does about it.
 pub(crate) fn saturation() -> Result<Picture> {
-    const KEYS: usize = 10;
-    const SAMPLES: usize = 200;
-    let mut rng = ChaCha8Rng::seed_from_u64(7);
-    let measured: Vec<(Saturation, Saturation)> = WIDTHS
+    const KEYS: usize = 16;
+    const SAMPLES: usize = 401;
+    let mut rng = ChaCha8Rng::seed_from_u64(2017);
+    let measured: Vec<[Saturation; 2]> = WIDTHS
         .into_iter()
         .map(|d_k| measure(d_k, KEYS, SAMPLES, &mut rng))
         .collect::<Result<_>>()?;
-    let curve = |value: fn(&(Saturation, Saturation)) -> f64| -> Vec<(f64, f64)> {
+    let curve = |value: fn(&[Saturation; 2]) -> f64| -> Vec<(f64, f64)> {
         WIDTHS
             .iter()
             .map(|&d_k| d_k as f64)
@@ -94,23 +94,26 @@ pub(crate) fn saturation() -> Result<Picture> {
     let (first, last) = (measured[0], measured[WIDTHS.len() - 1]);
     let alt = format!(
         "A softmax over {KEYS} random keys, without the scale and with it, against the width. From width \
-         {} to {} the mean largest weight goes from {} to {} without the scale and to {} with it; the \
+         {} to {} the median largest weight goes from {} to {} without the scale and to {} with it; the \
          gradient shrinks from {} to {} without and is {} with it.",
         WIDTHS[0],
         WIDTHS[WIDTHS.len() - 1],
-        number(first.0.largest_weight, 2),
-        number(last.0.largest_weight, 2),
-        number(last.1.largest_weight, 2),
-        number(first.0.gradient, 2),
-        number(last.0.gradient, 2),
-        number(last.1.gradient, 2)
+        number(first[0].largest_weight, 2),
+        number(last[0].largest_weight, 2),
+        number(last[1].largest_weight, 2),
+        number(first[0].gradient, 2),
+        number(last[0].gradient, 2),
+        number(last[1].gradient, 2)
     );
     Picture::paint((360, 372), alt, |canvas| {
-        let weights = [curve(|m| m.0.largest_weight), curve(|m| m.1.largest_weight)];
-        let gradients = [curve(|m| m.0.gradient), curve(|m| m.1.gradient)];
+        let weights = [
+            curve(|m| m[0].largest_weight),
+            curve(|m| m[1].largest_weight),
+        ];
+        let gradients = [curve(|m| m[0].gradient), curve(|m| m[1].gradient)];
         panel(
             canvas,
-            "mean largest weight",
+            "median largest weight",
             8.0,
             (1.0, &[0.0, 0.5, 1.0]),
             &weights,
@@ -118,7 +121,7 @@ pub(crate) fn saturation() -> Result<Picture> {
         )?;
         panel(
             canvas,
-            "mean size of the softmax's gradient",
+            "median size of the softmax's gradient",
             196.0,
             (0.4, &[0.0, 0.2, 0.4]),
             &gradients,
