@@ -9,7 +9,9 @@
 
 // ANCHOR: imports
 use anyhow::{Result, ensure};
-use ndarray::{Array2, Array3, ArrayView1, ArrayView2, ArrayView3, Axis, NdFloat, array};
+use ndarray::{
+    Array2, Array3, ArrayView1, ArrayView2, ArrayView3, Axis, NdFloat, array,
+};
 // ANCHOR_END: imports
 
 /// The score of one query and one key: their dot product `q · k`.
@@ -22,7 +24,10 @@ use ndarray::{Array2, Array3, ArrayView1, ArrayView2, ArrayView3, Axis, NdFloat,
 /// Source: Luong, Pham, Manning, *Effective Approaches to Attention-based Neural Machine
 /// Translation* (2015), section 3.1, "dot".
 // ANCHOR: dot_score
-pub fn dot_score<F: NdFloat>(query: ArrayView1<F>, key: ArrayView1<F>) -> Result<F> {
+pub fn dot_score<F: NdFloat>(
+    query: ArrayView1<F>,
+    key: ArrayView1<F>,
+) -> Result<F> {
     ensure!(
         query.len() == key.len(),
         "the query is {} wide but the key is {} wide",
@@ -81,8 +86,10 @@ pub fn batched_scores<F: NdFloat>(
     let mut scores = Array3::zeros((batch, m, n));
     for b in 0..batch {
         // E_b = Q_b K_bᵀ
-        let scores_b =
-            alignment_scores(queries.index_axis(Axis(0), b), keys.index_axis(Axis(0), b))?;
+        let scores_b = alignment_scores(
+            queries.index_axis(Axis(0), b),
+            keys.index_axis(Axis(0), b),
+        )?;
         scores.index_axis_mut(Axis(0), b).assign(&scores_b);
     }
     Ok(scores)
@@ -99,7 +106,10 @@ pub fn batched_scores<F: NdFloat>(
 ///
 /// Source: Graves, Wayne, Danihelka, *Neural Turing Machines* (2014), equation 6.
 // ANCHOR: cosine_scores
-pub fn cosine_scores<F: NdFloat>(queries: ArrayView2<F>, keys: ArrayView2<F>) -> Result<Array2<F>> {
+pub fn cosine_scores<F: NdFloat>(
+    queries: ArrayView2<F>,
+    keys: ArrayView2<F>,
+) -> Result<Array2<F>> {
     // cos θ = (q/‖q‖) · (k/‖k‖)
     alignment_scores(unit_rows(queries).view(), unit_rows(keys).view())
 }
@@ -194,7 +204,8 @@ pub fn additive_scores<F: NdFloat>(
         (queries.nrows(), keys.nrows()),
         |(i, j)| {
             // e_ij = vᵀ tanh(W_q q_i + W_k k_j)
-            let hidden = (&from_queries.row(i) + &from_keys.row(j)).mapv(|x| x.tanh());
+            let hidden =
+                (&from_queries.row(i) + &from_keys.row(j)).mapv(|x| x.tanh());
             v.dot(&hidden)
         },
     ))

@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use ch01_alignment::{
-    additive_scores, alignment_scores, batched_scores, bilinear_scores, cosine_scores, dot_score,
-    first_example, plane_example, second_example,
+    additive_scores, alignment_scores, batched_scores, bilinear_scores,
+    cosine_scores, dot_score, first_example, plane_example, second_example,
 };
 use ndarray::{Array2, Axis, array};
 
@@ -134,7 +134,9 @@ fn length() -> Result<()> {
 
 // ANCHOR: batch
 fn batch() -> Result<()> {
-    println!("# batch: Two sequences at once, with the right axes and the wrong ones");
+    println!(
+        "# batch: Two sequences at once, with the right axes and the wrong ones"
+    );
     // batch × n × d_k = 2 × 2 × 2: a size at which no shape check can help.
     let queries = array![[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]];
     let keys = array![[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [7.0, 8.0]]];

@@ -60,7 +60,8 @@ fn cosine_ignores_length_and_survives_extreme_ones() {
     let (queries, keys) = second_example();
     let plain = cosine_scores(queries.view(), keys.view()).unwrap();
     for factor in [1e-300, 1e-3, 1e150, 1e300] {
-        let stretched = cosine_scores((&queries * factor).view(), keys.view()).unwrap();
+        let stretched =
+            cosine_scores((&queries * factor).view(), keys.view()).unwrap();
         assert_close(&stretched, &plain);
     }
     let zero = Array2::zeros((1, 3));
@@ -111,19 +112,27 @@ fn additive_scores_agree_with_an_independent_calculation() {
         array![1.0, -0.75].view(),
     )
     .unwrap();
-    let expected = array![[1.747607920839071, 0.8811313923718438, -1.3237480187987298]];
+    let expected =
+        array![[1.747607920839071, 0.8811313923718438, -1.3237480187987298]];
     assert_close(&scores, &expected);
 }
 
 #[test]
 fn a_batch_scores_each_entry_on_its_own() {
-    let queries = Array3::from_shape_fn((3, 2, 4), |(b, i, l)| (b * 7 + i * 3 + l) as f64 % 5.0);
-    let keys = Array3::from_shape_fn((3, 5, 4), |(b, j, l)| (b * 11 + j * 2 + l) as f64 % 3.0);
+    let queries = Array3::from_shape_fn((3, 2, 4), |(b, i, l)| {
+        (b * 7 + i * 3 + l) as f64 % 5.0
+    });
+    let keys = Array3::from_shape_fn((3, 5, 4), |(b, j, l)| {
+        (b * 11 + j * 2 + l) as f64 % 3.0
+    });
     let scores = batched_scores(queries.view(), keys.view()).unwrap();
     assert_eq!(scores.dim(), (3, 2, 5));
     for b in 0..3 {
-        let alone =
-            alignment_scores(queries.index_axis(Axis(0), b), keys.index_axis(Axis(0), b)).unwrap();
+        let alone = alignment_scores(
+            queries.index_axis(Axis(0), b),
+            keys.index_axis(Axis(0), b),
+        )
+        .unwrap();
         assert_eq!(scores.index_axis(Axis(0), b), alone);
     }
 }
@@ -138,7 +147,8 @@ fn layout_does_not_matter() {
         &expected,
     );
     let spread = Array2::from_shape_fn((4, 6), |(i, j)| keys[[i, j / 2]]);
-    let every_other: ArrayView2<f64> = spread.slice_axis(Axis(1), Slice::new(0, None, 2));
+    let every_other: ArrayView2<f64> =
+        spread.slice_axis(Axis(1), Slice::new(0, None, 2));
     assert_close(
         &alignment_scores(queries.view(), every_other).unwrap(),
         &expected,
@@ -149,7 +159,8 @@ fn layout_does_not_matter() {
 fn single_precision_stays_near_double() {
     let (queries, keys) = second_example();
     let single = |matrix: &Array2<f64>| matrix.mapv(|x| x as f32);
-    let scores = alignment_scores(single(&queries).view(), single(&keys).view()).unwrap();
+    let scores =
+        alignment_scores(single(&queries).view(), single(&keys).view()).unwrap();
     assert_close(
         &scores.mapv(f64::from),
         &alignment_scores(queries.view(), keys.view()).unwrap(),

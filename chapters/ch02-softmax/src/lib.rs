@@ -149,7 +149,10 @@ pub struct Attention<F> {
 ///
 /// # Errors
 /// If there is not one score for each value.
-pub fn attend<F: NdFloat>(scores: ArrayView2<F>, values: ArrayView2<F>) -> Result<Attention<F>> {
+pub fn attend<F: NdFloat>(
+    scores: ArrayView2<F>,
+    values: ArrayView2<F>,
+) -> Result<Attention<F>> {
     let weights = attention_weights(scores);
     let output = weighted_sum(weights.view(), values)?;
     Ok(Attention { output, weights })

@@ -1,6 +1,8 @@
 //! What chapter 2 claims about softmax, weights and the weighted sum.
 
-use ch01_alignment::{additive_scores, alignment_scores, first_example, second_example};
+use ch01_alignment::{
+    additive_scores, alignment_scores, first_example, second_example,
+};
 use ch02_softmax::*;
 use ndarray::{Array1, Array2, ArrayView1, Axis, Slice, array};
 
@@ -193,7 +195,8 @@ fn the_second_example_catches_a_swapped_column() {
     assert_ne!(right.output, swapped.output);
     for i in 0..2 {
         for c in 0..5 {
-            let sum: f64 = (0..4).map(|j| right.weights[[i, j]] * values[[j, c]]).sum();
+            let sum: f64 =
+                (0..4).map(|j| right.weights[[i, j]] * values[[j, c]]).sum();
             assert!((right.output[[i, c]] - sum).abs() < 1e-15);
         }
     }

@@ -37,7 +37,10 @@ pub fn scale<F: NdFloat>(d_k: usize) -> Result<F> {
 /// # Errors
 /// If queries and keys are not equally wide, or are 0 wide.
 // ANCHOR: scaled_scores
-pub fn scaled_scores<F: NdFloat>(queries: ArrayView2<F>, keys: ArrayView2<F>) -> Result<Array2<F>> {
+pub fn scaled_scores<F: NdFloat>(
+    queries: ArrayView2<F>,
+    keys: ArrayView2<F>,
+) -> Result<Array2<F>> {
     Ok(alignment_scores(queries, keys)? * scale::<F>(keys.ncols())?)
 }
 // ANCHOR_END: scaled_scores
@@ -93,7 +96,11 @@ pub fn random_vector(width: usize, rng: &mut impl Rng) -> Array1<f64> {
 /// # Errors
 /// If there are no samples to take a mean of.
 // ANCHOR: dot_product_spread
-pub fn dot_product_spread(d_k: usize, samples: usize, rng: &mut impl Rng) -> Result<(f64, f64)> {
+pub fn dot_product_spread(
+    d_k: usize,
+    samples: usize,
+    rng: &mut impl Rng,
+) -> Result<(f64, f64)> {
     ensure!(samples > 0, "0 samples have no mean");
     let dots = Array1::from_shape_simple_fn(samples, || {
         random_vector(d_k, rng).dot(&random_vector(d_k, rng))
@@ -134,7 +141,8 @@ pub fn saturation(
     let mut gradients = [vec![], vec![]];
     for _ in 0..samples {
         let query = random_vector(d_k, rng);
-        let scores = Array1::from_shape_simple_fn(n, || query.dot(&random_vector(d_k, rng)));
+        let scores =
+            Array1::from_shape_simple_fn(n, || query.dot(&random_vector(d_k, rng)));
         for (i, factor) in factors.into_iter().enumerate() {
             let weights = softmax((&scores * factor).view());
             let jacobian = softmax_jacobian(weights.view());

@@ -4,8 +4,8 @@ use anyhow::Result;
 use ch01_alignment::{alignment_scores, first_example, second_example};
 use ch02_softmax::{attend, first_example_values, second_example_values, softmax};
 use ch03_scaled::{
-    dot_product_spread, random_vector, saturation, scale, scaled_dot_product_attention,
-    scaled_scores, softmax_jacobian,
+    dot_product_spread, random_vector, saturation, scale,
+    scaled_dot_product_attention, scaled_scores, softmax_jacobian,
 };
 use ndarray::{Array1, Array2, Axis};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -45,7 +45,10 @@ fn saturate() -> Result<()> {
         let [unscaled, scaled] = saturation(d_k, 16, 401, &mut rng)?;
         println!(
             "{d_k:4} {:9.3} {:7.3} {:11.1e} {:7.1e}",
-            unscaled.largest_weight, scaled.largest_weight, unscaled.gradient, scaled.gradient
+            unscaled.largest_weight,
+            scaled.largest_weight,
+            unscaled.gradient,
+            scaled.gradient
         );
     }
     println!();
@@ -91,7 +94,8 @@ fn first() -> Result<()> {
         alignment_scores(queries.view(), keys.view())?.view(),
         values.view(),
     )?;
-    let scaled = scaled_dot_product_attention(queries.view(), keys.view(), values.view())?;
+    let scaled =
+        scaled_dot_product_attention(queries.view(), keys.view(), values.view())?;
     println!("d_k = {}", keys.ncols());
     println!("scale = {}", scale::<f64>(keys.ncols())?);
     println!(
@@ -116,7 +120,8 @@ fn second() -> Result<()> {
     println!("# second: Two queries, four keys of width 3, values of width 5");
     let (queries, keys) = second_example();
     let values = second_example_values();
-    let attention = scaled_dot_product_attention(queries.view(), keys.view(), values.view())?;
+    let attention =
+        scaled_dot_product_attention(queries.view(), keys.view(), values.view())?;
     show(
         "scaled scores",
         &scaled_scores(queries.view(), keys.view())?,
@@ -136,7 +141,9 @@ fn other_scales() -> Result<()> {
     let (d_k, d_model) = (64.0_f64, 512.0_f64);
     let mut rng = ChaCha8Rng::seed_from_u64(2017);
     let query = random_vector(64, &mut rng);
-    let scores = Array1::from_shape_simple_fn(16, || query.dot(&random_vector(64, &mut rng)));
+    let scores = Array1::from_shape_simple_fn(16, || {
+        query.dot(&random_vector(64, &mut rng))
+    });
     for (name, divisor) in [
         ("1", 1.0),
         ("√d_k", d_k.sqrt()),

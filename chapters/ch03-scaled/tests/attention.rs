@@ -2,8 +2,8 @@
 
 use ch01_alignment::{alignment_scores, first_example, second_example};
 use ch02_softmax::{
-    attend, attention_weights, first_example_values, second_example_values, softmax,
-    softmax_with_temperature,
+    attend, attention_weights, first_example_values, second_example_values,
+    softmax, softmax_with_temperature,
 };
 use ch03_scaled::*;
 use ndarray::{Array1, Array2, ArrayView1, Axis, Slice, array};
@@ -21,7 +21,8 @@ fn the_first_example_scaled() {
     let (queries, keys) = first_example();
     let values = first_example_values();
     let attention =
-        scaled_dot_product_attention(queries.view(), keys.view(), values.view()).unwrap();
+        scaled_dot_product_attention(queries.view(), keys.view(), values.view())
+            .unwrap();
     assert_near(
         attention.weights.row(0),
         array![0.183, 0.507, 0.128, 0.183].view(),
@@ -41,7 +42,8 @@ fn the_scale_is_the_root_of_the_width_applied_once() {
     }
     // Split over queries and keys it is the fourth root of the width on each.
     let root = 3f64.powf(-0.25);
-    let split = alignment_scores((&queries * root).view(), (&keys * root).view()).unwrap();
+    let split =
+        alignment_scores((&queries * root).view(), (&keys * root).view()).unwrap();
     for (s, p) in scaled.iter().zip(&split) {
         assert!((s - p).abs() < 1e-14);
     }
@@ -99,7 +101,9 @@ fn each_head_is_scaled_by_its_own_width() {
 fn the_scale_is_not_applied_twice() {
     let queries = array![[1.25, 0.0, 1.25, -0.75], [-2.0, -1.0, 2.0, 2.0]];
     let keys = array![[-1.25, 1.75, -0.5, 0.0], [1.5, 0.75, 1.25, 0.75]];
-    let weights = attention_weights(scaled_scores(queries.view(), keys.view()).unwrap().view());
+    let weights = attention_weights(
+        scaled_scores(queries.view(), keys.view()).unwrap().view(),
+    );
     assert_near(
         weights.row(0),
         array![0.07369626970604842, 0.9263037302939515].view(),
@@ -116,9 +120,12 @@ fn the_scale_is_not_applied_twice() {
 fn the_scale_is_a_temperature() {
     let (queries, keys) = first_example();
     let scores = alignment_scores(queries.view(), keys.view()).unwrap();
-    let attention =
-        scaled_dot_product_attention(queries.view(), keys.view(), first_example_values().view())
-            .unwrap();
+    let attention = scaled_dot_product_attention(
+        queries.view(),
+        keys.view(),
+        first_example_values().view(),
+    )
+    .unwrap();
     let tempered = softmax_with_temperature(scores.row(0), 2.0).unwrap();
     assert_near(attention.weights.row(0), tempered.view(), 1e-15);
 }
@@ -180,7 +187,9 @@ fn the_jacobian_is_the_derivative() {
 fn scaled_attention_is_attend_on_scaled_scores() {
     let (queries, keys) = second_example();
     let values = second_example_values();
-    let whole = scaled_dot_product_attention(queries.view(), keys.view(), values.view()).unwrap();
+    let whole =
+        scaled_dot_product_attention(queries.view(), keys.view(), values.view())
+            .unwrap();
     let scores = scaled_scores(queries.view(), keys.view()).unwrap();
     assert_eq!(whole, attend(scores.view(), values.view()).unwrap());
     assert_eq!((whole.weights.dim(), whole.output.dim()), ((2, 4), (2, 5)));
@@ -190,8 +199,12 @@ fn scaled_attention_is_attend_on_scaled_scores() {
 fn large_scores_stay_finite_in_single_precision() {
     let queries = Array2::from_elem((2, 64), 1e2_f32);
     let keys = Array2::from_shape_fn((3, 64), |(j, _)| [1e2, -1e2, 0.0][j]);
-    let attention =
-        scaled_dot_product_attention(queries.view(), keys.view(), Array2::eye(3).view()).unwrap();
+    let attention = scaled_dot_product_attention(
+        queries.view(),
+        keys.view(),
+        Array2::eye(3).view(),
+    )
+    .unwrap();
     assert_eq!(attention.output.row(0), array![1.0, 0.0, 0.0]);
 }
 

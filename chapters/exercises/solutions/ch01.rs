@@ -28,13 +28,19 @@ pub fn key_at_a_right_angle() -> [f64; 4] {
 ///
 /// `queries` are `m × d_k`, `keys` are `n × d_k` with n > 0, the result is `m` long.
 // ANCHOR: best_key
-pub fn best_key(queries: ArrayView2<f64>, keys: ArrayView2<f64>) -> Result<Vec<usize>> {
+pub fn best_key(
+    queries: ArrayView2<f64>,
+    keys: ArrayView2<f64>,
+) -> Result<Vec<usize>> {
     // ANCHOR: best_key_body
     let scores = alignment_scores(queries, keys)?;
     Ok(scores
         .rows()
         .into_iter()
-        .map(|row| (1..row.len()).fold(0, |best, j| if row[j] > row[best] { j } else { best }))
+        .map(|row| {
+            (1..row.len())
+                .fold(0, |best, j| if row[j] > row[best] { j } else { best })
+        })
         .collect())
     // ANCHOR_END: best_key_body
 }
@@ -44,10 +50,14 @@ pub fn best_key(queries: ArrayView2<f64>, keys: ArrayView2<f64>) -> Result<Vec<u
 ///
 /// `queries` are `m × d_k`, `keys` are `n × d_k`, the result is `m × n`.
 // ANCHOR: distance_scores
-pub fn distance_scores(queries: ArrayView2<f64>, keys: ArrayView2<f64>) -> Result<Array2<f64>> {
+pub fn distance_scores(
+    queries: ArrayView2<f64>,
+    keys: ArrayView2<f64>,
+) -> Result<Array2<f64>> {
     // ANCHOR: distance_scores_body
-    let squared_lengths =
-        |rows: ArrayView2<f64>| -> Array1<f64> { rows.mapv(|x| x * x).sum_axis(Axis(1)) };
+    let squared_lengths = |rows: ArrayView2<f64>| -> Array1<f64> {
+        rows.mapv(|x| x * x).sum_axis(Axis(1))
+    };
     // m × n  −  m × 1  −  n
     Ok(2.0 * alignment_scores(queries, keys)?
         - squared_lengths(queries).insert_axis(Axis(1))

@@ -44,7 +44,10 @@ pub fn attention_with_scaled_queries(
 ///
 /// `weights` and `g` are `n` long, and so is the result.
 // ANCHOR: gradient_through_softmax
-pub fn gradient_through_softmax(weights: ArrayView1<f64>, g: ArrayView1<f64>) -> Array1<f64> {
+pub fn gradient_through_softmax(
+    weights: ArrayView1<f64>,
+    g: ArrayView1<f64>,
+) -> Array1<f64> {
     // ANCHOR: gradient_through_softmax_body
     let mean = weights.dot(&g);
     &weights * &(&g - mean)

@@ -17,13 +17,19 @@ pub fn key_at_a_right_angle() -> [f64; 4] {
 /// Exercise 3: for each query, the number of its best key (the first of them, if several tie).
 ///
 /// `queries` are `m × d_k`, `keys` are `n × d_k` with n > 0, the result is `m` long.
-pub fn best_key(queries: ArrayView2<f64>, keys: ArrayView2<f64>) -> Result<Vec<usize>> {
+pub fn best_key(
+    queries: ArrayView2<f64>,
+    keys: ArrayView2<f64>,
+) -> Result<Vec<usize>> {
     todo!("complete best_key")
 }
 
 /// Exercise 4: the scores −‖q_i − k_j‖².
 ///
 /// `queries` are `m × d_k`, `keys` are `n × d_k`, the result is `m × n`.
-pub fn distance_scores(queries: ArrayView2<f64>, keys: ArrayView2<f64>) -> Result<Array2<f64>> {
+pub fn distance_scores(
+    queries: ArrayView2<f64>,
+    keys: ArrayView2<f64>,
+) -> Result<Array2<f64>> {
     todo!("complete distance_scores")
 }

@@ -30,6 +30,9 @@ pub fn attention_with_scaled_queries(
 /// Exercise 4: from the derivatives by the weights, `g`, to the derivatives by the scores.
 ///
 /// `weights` and `g` are `n` long, and so is the result.
-pub fn gradient_through_softmax(weights: ArrayView1<f64>, g: ArrayView1<f64>) -> Array1<f64> {
+pub fn gradient_through_softmax(
+    weights: ArrayView1<f64>,
+    g: ArrayView1<f64>,
+) -> Array1<f64> {
     todo!("complete gradient_through_softmax")
 }

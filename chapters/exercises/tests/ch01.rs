@@ -33,7 +33,8 @@ fn exercise_2_key_at_a_right_angle() {
 #[test]
 fn exercise_3_best_key() {
     let best = |(queries, keys): (Array2<f64>, Array2<f64>)| {
-        best_key(queries.view(), keys.view()).expect("the widths fit, so this should not fail")
+        best_key(queries.view(), keys.view())
+            .expect("the widths fit, so this should not fail")
     };
     assert_eq!(
         best(first_example()),

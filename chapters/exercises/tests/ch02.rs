@@ -52,8 +52,8 @@ fn exercise_2_log_softmax() {
 fn exercise_3_temperature_for() {
     let scores = array![0.36, 2.4, -0.36, 0.36];
     for wanted in [0.3, 0.5, 0.756, 0.9, 0.99] {
-        let temperature =
-            temperature_for(scores.view(), wanted).expect("there is such a temperature");
+        let temperature = temperature_for(scores.view(), wanted)
+            .expect("there is such a temperature");
         let weights = softmax_with_temperature(scores.view(), temperature)
             .expect("a temperature is a finite number above 0");
         let largest = weights.fold(0.0, |a, &b| f64::max(a, b));

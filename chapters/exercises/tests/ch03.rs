@@ -39,10 +39,12 @@ fn exercise_2_scale_for() {
 fn exercise_3_attention_with_scaled_queries() {
     let (queries, keys) = second_example();
     let values = second_example_values();
-    let yours = attention_with_scaled_queries(queries.view(), keys.view(), values.view())
-        .expect("the shapes fit, so this should not fail");
+    let yours =
+        attention_with_scaled_queries(queries.view(), keys.view(), values.view())
+            .expect("the shapes fit, so this should not fail");
     let expected =
-        scaled_dot_product_attention(queries.view(), keys.view(), values.view()).unwrap();
+        scaled_dot_product_attention(queries.view(), keys.view(), values.view())
+            .unwrap();
     for (name, a, b) in [
         ("weights", &yours.weights, &expected.weights),
         ("output", &yours.output, &expected.output),
@@ -54,8 +56,12 @@ fn exercise_3_attention_with_scaled_queries() {
         );
     }
     assert!(
-        attention_with_scaled_queries(queries.view(), Array2::ones((4, 2)).view(), values.view())
-            .is_err(),
+        attention_with_scaled_queries(
+            queries.view(),
+            Array2::ones((4, 2)).view(),
+            values.view()
+        )
+        .is_err(),
         "queries and keys of different widths should be an error"
     );
 }
