@@ -39,7 +39,7 @@ pub(crate) fn angle() -> Result<Picture> {
             (344.0, origin.1),
             Stroke::new(Colour::Grid, 1.0),
         )?;
-        for j in [1, 3] {
+        for j in [0, 1, 3] {
             let tip = place(keys.row(j));
             let stroke = Stroke::new(Colour::Line, 0.9).dashed(2.5, 2.5);
             canvas.line(tip, (tip.0, origin.1), stroke)?;

@@ -97,7 +97,7 @@ pub(crate) fn temperature() -> Result<Picture> {
     Picture::paint((360, 262), alt, |canvas| {
         let plot = Plot {
             canvas,
-            x: Scale::log((0.1, 10.0), (38.0, 268.0)),
+            x: Scale::log((0.1, 10.0), (38.0, 256.0)),
             y: Scale::linear((0.0, 1.0), (220.0, 28.0)),
         };
         canvas.text((6.0, 10.0), format!("weight {}", sub("α", "j")), Face::TEXT)?;
@@ -158,7 +158,7 @@ pub(crate) fn mixture() -> Result<Picture> {
     );
     Picture::paint((360, 264), alt, |canvas| {
         let y = Scale::linear((0.0, 5.0), (234.0, 34.0));
-        let (width, step) = (38.0, 54.0);
+        let (width, step) = (48.0, 68.0);
         let left = |column: usize| 14.0 + step * column as f64;
         let title = format!("{} = Σ {} {}", sub("r", "c"), sub("α", "j"), sub("v", "jc"));
         canvas.text((14.0, 12.0), title, Face::TEXT)?;
@@ -214,18 +214,23 @@ pub(crate) fn overflow() -> Result<Picture> {
     let mantissa = limit / 10f64.powf(limit.log10().floor());
     let power = limit.log10().floor();
     let alt = format!(
-        "The exponential of a score e passes the largest f32, {} · 10^{power}, just below {fails}: from \
-         there on the naive softmax returns NaN. The exponential of e minus the largest score, here \
+        "The exponential of a score passes the largest f32, {} · 10^{power}, just below {fails}: from \
+         there on the naive softmax returns NaN. The exponential of the score minus the largest score, here \
          {largest}, ends at 1.",
         number(mantissa, 1)
     );
-    Picture::paint((360, 282), alt, |canvas| {
+    Picture::paint((360, 292), alt, |canvas| {
         let (low, high) = (-46.0, 46.0);
         let plot = Plot {
             canvas,
             x: Scale::linear((0.0, largest), (44.0, 348.0)),
-            y: Scale::linear((low, high), (240.0, 16.0)),
+            y: Scale::linear((low, high), (250.0, 26.0)),
         };
+        canvas.text(
+            (6.0, 10.0),
+            "exponential, on a logarithmic axis",
+            Face::TEXT,
+        )?;
         // The exponents of ten are drawn on a linear axis: f64 holds them all, f32 does not.
         let decades = |e: f64| e.exp().log10();
         let top = limit.log10();
@@ -240,7 +245,7 @@ pub(crate) fn overflow() -> Result<Picture> {
         }))?;
         plot.x_axis(
             [0.0, 20.0, 40.0, 60.0, 80.0, 100.0].map(|x| (x, format!("{x}"))),
-            "score e",
+            "score",
         )?;
         canvas.line(
             plot.at(0.0, top),
@@ -274,7 +279,7 @@ pub(crate) fn overflow() -> Result<Picture> {
         plot.marks(&[(largest, 0.0)], Mark::Disc, Colour::C)?;
         let (x, _) = plot.at(fails, 0.0);
         canvas.text(
-            (x - 4.0, 228.0),
+            (x - 4.0, 238.0),
             format!("fails from {fails} on"),
             Face::ENDING,
         )?;
@@ -282,13 +287,13 @@ pub(crate) fn overflow() -> Result<Picture> {
         let (x, y) = plot.at(48.0, decades(48.0));
         canvas.text(
             (x - 6.0, y - 6.0),
-            sup("e", "e"),
+            "exp(score)",
             Face::ENDING.bold().colour(Colour::A),
         )?;
         let (x, y) = plot.at(45.0, decades(45.0 - largest));
         canvas.text(
             (x + 8.0, y + 8.0),
-            sup("e", format!("e − {largest}")),
+            format!("exp(score − {largest})"),
             Face::TEXT.bold().colour(Colour::C),
         )
     })
