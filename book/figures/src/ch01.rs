@@ -229,7 +229,7 @@ pub(crate) fn product() -> Result<Picture> {
             Face::TEXT.size(14.0).bold(),
         )?;
         canvas.text(
-            (right + 74.0, below + 0.5),
+            (right + 64.0, below + 0.5),
             format!("m × n = {m} × {n}"),
             Face::TEXT.muted(),
         )?;

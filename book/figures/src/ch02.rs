@@ -160,7 +160,8 @@ pub(crate) fn mixture() -> Result<Picture> {
         let y = Scale::linear((0.0, 5.0), (234.0, 34.0));
         let (width, step) = (48.0, 68.0);
         let left = |column: usize| 14.0 + step * column as f64;
-        let title = format!("{} = Σ {} {}", sub("r", "c"), sub("α", "j"), sub("v", "jc"));
+        let [r, sum, alpha, v] = [sub("r", "c"), sub("Σ", "j"), sub("α", "j"), sub("v", "jc")];
+        let title = format!("{r} = {sum} {alpha} {v}");
         canvas.text((14.0, 12.0), title, Face::TEXT)?;
         let colours = [Colour::B, Colour::A, Colour::C, Colour::D];
         for (column, &total) in totals.iter().enumerate() {

@@ -151,7 +151,7 @@ impl<'a> Grid<'a> {
             }
         }
         if self.texts.is_none() {
-            let key = format!("full colour: {}; −: below 0", short(largest));
+            let key = format!("full colour: ±{}; − marks what is below 0", short(largest));
             canvas.text(
                 (WIDTH - 6.0, self.bottom() + 13.0),
                 key,
