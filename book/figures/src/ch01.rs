@@ -23,8 +23,9 @@ pub(crate) fn angle() -> Result<Picture> {
         .collect::<Result<_>>()?;
     let says = |j: usize| number(scores[j], 1);
     let alt = format!(
-        "A query and four keys as arrows. k1 and k2 point the same way, but k2 is twice as long and \
+        "A query and four keys as arrows. k1 and k2 point the same way, but k2 is {} times as long and \
          scores {} where k1 scores {}; k3 is perpendicular and scores {}; k4 points away and scores {}.",
+        short(length(keys.row(1)) / length(keys.row(0))),
         says(1),
         says(0),
         says(2),

@@ -1,6 +1,6 @@
 //! Softmax weights and the weighted sum.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use ch01_alignment::{alignment_scores, first_example};
 use ch02_softmax::{
     attend, first_example_values, naive_softmax, softmax, softmax_with_temperature,
@@ -81,6 +81,10 @@ pub(crate) fn weights() -> Result<Picture> {
 /// The weights against the temperature.
 pub(crate) fn temperature() -> Result<Picture> {
     let scores = first_scores()?;
+    ensure!(
+        (scores[0] - scores[3]).abs() < 1e-12,
+        "k1 and k4 no longer tie, but share one curve"
+    );
     let at = |tau: f64| softmax_with_temperature(scores.view(), tau);
     let (cold, one, hot) = (at(0.1)?, at(1.0)?, at(10.0)?);
     let alt = format!(
