@@ -42,20 +42,21 @@ pub(crate) fn angle() -> Result<Picture> {
             (344.0, origin.1),
             Stroke::new(Colour::Grid, 1.0),
         )?;
-        for j in [1, 3] {
+        for j in [0, 1, 3] {
             let tip = place(keys.row(j));
             let stroke = Stroke::new(Colour::Line, 0.9).dashed(2.5, 2.5);
             canvas.line(tip, (tip.0, origin.1), stroke)?;
         }
-        let theta = keys[[0, 1]].atan2(keys[[0, 0]]);
+        // The angle θ between the query and k2, named where k1 leaves room.
+        let theta = keys[[1, 1]].atan2(keys[[1, 0]]);
+        let around =
+            |radius: f64, t: f64| (origin.0 + radius * t.cos(), origin.1 - radius * t.sin());
         let arc: Vec<Point> = (0..=12)
-            .map(|i| theta * f64::from(i) / 12.0)
-            .map(|t| (origin.0 + 30.0 * t.cos(), origin.1 - 30.0 * t.sin()))
+            .map(|i| around(36.0, theta * f64::from(i) / 12.0))
             .collect();
         canvas.path(&arc, Stroke::new(Colour::Line, 0.9))?;
-        canvas.text((origin.0 + 34.0, origin.1 - 11.0), "θ", Face::TEXT)?;
-        // The longer of the two that share a direction first, the shorter over it.
-        for j in [1, 0, 2, 3] {
+        canvas.text(around(46.0, 0.72 * theta), "θ", Face::CENTRED)?;
+        for j in 0..keys.nrows() {
             canvas.arrow(origin, place(keys.row(j)), Stroke::new(Colour::B, 2.0))?;
         }
         canvas.arrow(origin, place(query), Stroke::new(Colour::A, 3.4))?;
@@ -92,8 +93,8 @@ pub(crate) fn angle() -> Result<Picture> {
         for (j, score) in scores.iter().enumerate() {
             let y = top + 24.0 + 22.0 * j as f64;
             let cells = [
-                number(length(query), 1),
-                number(length(keys.row(j)), 1),
+                number(length(query), 2),
+                number(length(keys.row(j)), 2),
                 number(cosines[[0, j]], 2),
             ];
             canvas.text(
@@ -232,7 +233,7 @@ pub(crate) fn product() -> Result<Picture> {
             Face::TEXT.size(14.0).bold(),
         )?;
         canvas.text(
-            (right + 74.0, below + 0.5),
+            (right + 64.0, below + 0.5),
             format!("m × n = {m} × {n}"),
             Face::TEXT.muted(),
         )?;

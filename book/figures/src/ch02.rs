@@ -1,6 +1,6 @@
 //! Softmax weights and the weighted sum.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use ch01_alignment::{alignment_scores, first_example};
 use ch02_softmax::{
     attend, first_example_values, naive_softmax, softmax, softmax_with_temperature,
@@ -57,7 +57,7 @@ pub(crate) fn weights() -> Result<Picture> {
         .draw(canvas)?;
         canvas.text(
             (14.0, 192.0),
-            format!("weights {}", sub("α", "j")),
+            format!("weights {}", sub("a", "j")),
             Face::TEXT.bold(),
         )?;
         let sum = format!("sum {}", number(weights.sum(), 3));
@@ -81,6 +81,10 @@ pub(crate) fn weights() -> Result<Picture> {
 /// The weights against the temperature.
 pub(crate) fn temperature() -> Result<Picture> {
     let scores = first_scores()?;
+    ensure!(
+        (scores[0] - scores[3]).abs() < 1e-12,
+        "k1 and k4 no longer tie, but share one curve"
+    );
     let at = |tau: f64| softmax_with_temperature(scores.view(), tau);
     let (cold, one, hot) = (at(0.1)?, at(1.0)?, at(10.0)?);
     let alt = format!(
@@ -97,10 +101,10 @@ pub(crate) fn temperature() -> Result<Picture> {
     Picture::paint((360, 262), alt, |canvas| {
         let plot = Plot {
             canvas,
-            x: Scale::log((0.1, 10.0), (38.0, 268.0)),
+            x: Scale::log((0.1, 10.0), (38.0, 256.0)),
             y: Scale::linear((0.0, 1.0), (220.0, 28.0)),
         };
-        canvas.text((6.0, 10.0), format!("weight {}", sub("α", "j")), Face::TEXT)?;
+        canvas.text((6.0, 10.0), format!("weight {}", sub("a", "j")), Face::TEXT)?;
         plot.y_ticks([0.0, 0.25, 0.5, 0.75, 1.0].map(|y| (y, format!("{y}"))))?;
         let ticks = [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0];
         plot.x_axis(ticks.map(|x| (x, format!("{x}"))), "temperature τ")?;
@@ -158,9 +162,10 @@ pub(crate) fn mixture() -> Result<Picture> {
     );
     Picture::paint((360, 264), alt, |canvas| {
         let y = Scale::linear((0.0, 5.0), (234.0, 34.0));
-        let (width, step) = (38.0, 54.0);
+        let (width, step) = (48.0, 68.0);
         let left = |column: usize| 14.0 + step * column as f64;
-        let title = format!("{} = Σ {} {}", sub("r", "c"), sub("α", "j"), sub("v", "jc"));
+        let [r, sum, alpha, v] = [sub("r", "c"), sub("Σ", "j"), sub("a", "j"), sub("v", "jc")];
+        let title = format!("{r} = {sum} {alpha} {v}");
         canvas.text((14.0, 12.0), title, Face::TEXT)?;
         let colours = [Colour::B, Colour::A, Colour::C, Colour::D];
         for (column, &total) in totals.iter().enumerate() {
@@ -214,18 +219,23 @@ pub(crate) fn overflow() -> Result<Picture> {
     let mantissa = limit / 10f64.powf(limit.log10().floor());
     let power = limit.log10().floor();
     let alt = format!(
-        "The exponential of a score e passes the largest f32, {} · 10^{power}, just below {fails}: from \
-         there on the naive softmax returns NaN. The exponential of e minus the largest score, here \
+        "The exponential of a score passes the largest f32, {} · 10^{power}, just below {fails}: from \
+         there on the naive softmax returns NaN. The exponential of the score minus the largest score, here \
          {largest}, ends at 1.",
         number(mantissa, 1)
     );
-    Picture::paint((360, 282), alt, |canvas| {
+    Picture::paint((360, 292), alt, |canvas| {
         let (low, high) = (-46.0, 46.0);
         let plot = Plot {
             canvas,
             x: Scale::linear((0.0, largest), (44.0, 348.0)),
-            y: Scale::linear((low, high), (240.0, 16.0)),
+            y: Scale::linear((low, high), (250.0, 26.0)),
         };
+        canvas.text(
+            (6.0, 10.0),
+            "exponential, on a logarithmic axis",
+            Face::TEXT,
+        )?;
         // The exponents of ten are drawn on a linear axis: f64 holds them all, f32 does not.
         let decades = |e: f64| e.exp().log10();
         let top = limit.log10();
@@ -240,7 +250,7 @@ pub(crate) fn overflow() -> Result<Picture> {
         }))?;
         plot.x_axis(
             [0.0, 20.0, 40.0, 60.0, 80.0, 100.0].map(|x| (x, format!("{x}"))),
-            "score e",
+            "score",
         )?;
         canvas.line(
             plot.at(0.0, top),
@@ -274,7 +284,7 @@ pub(crate) fn overflow() -> Result<Picture> {
         plot.marks(&[(largest, 0.0)], Mark::Disc, Colour::C)?;
         let (x, _) = plot.at(fails, 0.0);
         canvas.text(
-            (x - 4.0, 228.0),
+            (x - 4.0, 238.0),
             format!("fails from {fails} on"),
             Face::ENDING,
         )?;
@@ -282,13 +292,13 @@ pub(crate) fn overflow() -> Result<Picture> {
         let (x, y) = plot.at(48.0, decades(48.0));
         canvas.text(
             (x - 6.0, y - 6.0),
-            sup("e", "e"),
+            "exp(score)",
             Face::ENDING.bold().colour(Colour::A),
         )?;
         let (x, y) = plot.at(45.0, decades(45.0 - largest));
         canvas.text(
             (x + 8.0, y + 8.0),
-            sup("e", format!("e − {largest}")),
+            format!("exp(score − {largest})"),
             Face::TEXT.bold().colour(Colour::C),
         )
     })

@@ -21,7 +21,7 @@ fn width_ticks() -> impl Iterator<Item = (f64, String)> {
 
 /// The variance of random dot products against their width, without the scale and with it.
 pub(crate) fn spread() -> Result<Picture> {
-    const SAMPLES: usize = 1000;
+    const SAMPLES: usize = 5000;
     let mut rng = ChaCha8Rng::seed_from_u64(3);
     let mut unscaled = Vec::new();
     let mut scaled = Vec::new();
@@ -117,15 +117,15 @@ pub(crate) fn saturation() -> Result<Picture> {
             8.0,
             (1.0, &[0.0, 0.5, 1.0]),
             &weights,
-            -11.0,
+            [15.0, 15.0],
         )?;
         panel(
             canvas,
-            "median size of the softmax's gradient",
+            "median size of the softmax’s gradient",
             196.0,
             (0.4, &[0.0, 0.2, 0.4]),
             &gradients,
-            12.0,
+            [-25.0, 15.0],
         )
     })
 }
@@ -137,7 +137,7 @@ fn panel(
     top: f64,
     (highest, ticks): (f64, &[f64]),
     [unscaled, scaled]: &[Vec<(f64, f64)>; 2],
-    aside: f64,
+    aside: [f64; 2],
 ) -> Result<()> {
     let plot = Plot {
         canvas,
@@ -157,7 +157,7 @@ fn panel(
     ];
     for ((points, colour), (name, aside)) in [(unscaled, Colour::B), (scaled, Colour::A)]
         .into_iter()
-        .zip(names.into_iter().zip([aside, -aside]))
+        .zip(names.into_iter().zip(aside))
     {
         let (x, y) = plot.at(points[4].0, points[4].1);
         canvas.text((x, y + aside), name, Face::CENTRED.bold().colour(colour))?;

@@ -54,7 +54,9 @@ pub fn heatmap(
     );
     if let Some(((i, j), value)) = values.indexed_iter().find(|(_, x)| !x.is_finite()) {
         anyhow::bail!(
-            "the value in row {i}, column {j} is {value}: only finite ones have a colour"
+            "the value in row {}, column {} is {value}: only finite ones have a colour",
+            i + 1,
+            j + 1
         );
     }
     let row_labels: Vec<_> = row_labels.iter().map(|label| fit(label)).collect();
@@ -103,7 +105,12 @@ impl<'a> Grid<'a> {
     }
 
     fn height(&self) -> u32 {
-        (self.top + self.cell.1 * self.values.nrows() as f64 + 6.0).ceil() as u32
+        let key = if self.texts.is_none() { 18.0 } else { 0.0 };
+        (self.bottom() + key + 6.0).ceil() as u32
+    }
+
+    fn bottom(&self) -> f64 {
+        self.top + self.cell.1 * self.values.nrows() as f64
     }
 
     fn draw(&self, canvas: &Canvas) -> Result<()> {
@@ -142,6 +149,14 @@ impl<'a> Grid<'a> {
             } else {
                 canvas.text((x, self.top - 11.0), label, TEXT)?;
             }
+        }
+        if self.texts.is_none() {
+            let key = format!("full colour: ±{}; − marks what is below 0", short(largest));
+            canvas.text(
+                (WIDTH - 6.0, self.bottom() + 13.0),
+                key,
+                Face::ENDING.muted(),
+            )?;
         }
         Ok(())
     }

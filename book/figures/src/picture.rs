@@ -61,7 +61,7 @@ impl Picture {
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
              width=\"{width}\" height=\"{height}\" role=\"img\" \
-             font-family=\"'Open Sans', 'Noto Sans', 'Noto Sans CJK SC', Arial, sans-serif\">\
+             font-family=\"'Source Sans 3', 'Open Sans', Helvetica, Arial, sans-serif\">\
              <title>{}</title><rect width=\"{width}\" height=\"{height}\" fill=\"{paper}\"/>{}</svg>\n",
             escape(&self.alt),
             self.coloured(|_, light| light.to_owned())
