@@ -125,7 +125,7 @@ pub(crate) fn saturation() -> Result<Picture> {
             196.0,
             (0.4, &[0.0, 0.2, 0.4]),
             &gradients,
-            [-25.0, 15.0],
+            [-42.0, 15.0],
         )
     })
 }
