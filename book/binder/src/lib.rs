@@ -4,6 +4,8 @@
 //! checks that the book's tests are made of.
 
 pub mod bind;
+pub mod blocks;
+pub mod cargo;
 pub mod diagrams;
 pub mod directives;
 pub mod includes;

@@ -1,6 +1,7 @@
 //! The program `book`: binds, serves and tests *Attention, Line by Line*.
 
 use anyhow::{Context, Result, bail};
+use binder::blocks::Blocks;
 use binder::preprocessor::Binder;
 use binder::{Problems, bind};
 use clap::{Parser, Subcommand};
@@ -23,6 +24,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Compile and run every Rust block of the book
+    Test,
     /// Be one of mdBook's preprocessors: the book on stdin, the bound book on stdout
     #[command(hide = true)]
     Preprocess {
@@ -59,12 +62,14 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> Result<ExitCode> {
     match cli.command {
         None => bind_and_tell(cli.open)?,
+        Some(Command::Test) => test()?,
         Some(Command::Preprocess {
             name,
             question: Some(Question::Supports { renderer }),
         }) => {
             let supported = match name.as_str() {
                 Binder::NAME => Binder::supports(&renderer),
+                Blocks::NAME => Blocks::supports(&renderer),
                 _ => bail!("there is no preprocessor `{name}`"),
             };
             return Ok(if supported {
@@ -98,6 +103,18 @@ fn bind_and_tell(open: bool) -> Result<()> {
     Ok(())
 }
 
+/// What `mdbook test` does, without mdBook's program.
+fn test() -> Result<()> {
+    let mut book = bind::load(&root()?)?;
+    book.with_preprocessor(Binder::strict());
+    book.with_preprocessor(Blocks);
+    progress("Testing the Rust blocks …");
+    if stderr().is_terminal() {
+        eprintln!();
+    }
+    book.test(Vec::new())
+}
+
 /// Answers mdBook. Before anything is handed on for HTML the book is bound once and thrown away:
 /// what is wrong with it shows before mdBook writes the first page.
 fn preprocess(name: &str) -> Result<()> {
@@ -109,6 +126,7 @@ fn preprocess(name: &str) -> Result<()> {
             }
             Binder::strict().run(&ctx, book)?
         }
+        Blocks::NAME => Blocks.run(&ctx, book)?,
         _ => bail!("there is no preprocessor `{name}`"),
     };
     serde_json::to_writer(stdout().lock(), &book)?;
