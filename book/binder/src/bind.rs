@@ -22,6 +22,14 @@ pub fn bind(root: &Path) -> Result<PathBuf> {
     Ok(target)
 }
 
+/// Where [`bind`] puts the book at `root`.
+///
+/// # Errors
+/// If book.toml or SUMMARY.md cannot be read.
+pub fn target(root: &Path) -> Result<PathBuf> {
+    Ok(root.join(load(root)?.config.build.build_dir))
+}
+
 /// Binds the book at `root` into `target`.
 ///
 /// # Errors

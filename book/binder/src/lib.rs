@@ -10,6 +10,7 @@ pub mod diagrams;
 pub mod directives;
 pub mod includes;
 pub mod links;
+pub mod literate;
 pub mod markdown;
 pub mod math;
 pub mod outputs;
@@ -17,6 +18,7 @@ pub mod page;
 pub mod pictures;
 pub mod preprocessor;
 pub mod problem;
+pub mod serve;
 pub mod warnings;
 
 pub use problem::{Problem, Problems};

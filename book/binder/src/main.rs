@@ -1,8 +1,9 @@
 //! The program `book`: binds, serves and tests *Attention, Line by Line*.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, bail};
 use binder::blocks::Blocks;
 use binder::preprocessor::Binder;
+use binder::serve::{Site, rebind_on_change};
 use binder::{Problems, bind};
 use clap::{Parser, Subcommand};
 use mdbook_preprocessor::{Preprocessor, parse_input};
@@ -24,6 +25,15 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Bind the book, show it on a port of this machine, and bind it again when it changes
+    Serve {
+        /// The port
+        #[arg(long, default_value_t = 3000)]
+        port: u16,
+        /// Open the book in the browser
+        #[arg(long)]
+        open: bool,
+    },
     /// Compile and run every Rust block of the book
     Test,
     /// Be one of mdBook's preprocessors: the book on stdin, the bound book on stdout
@@ -49,19 +59,24 @@ fn main() -> ExitCode {
     match run(Cli::parse()) {
         Ok(code) => code,
         Err(error) => {
-            progress("");
-            match error.downcast_ref::<Problems>() {
-                Some(problems) => eprintln!("{problems}"),
-                None => eprintln!("error: {error:#}"),
-            }
+            tell(&error);
             ExitCode::FAILURE
         }
+    }
+}
+
+fn tell(error: &Error) {
+    progress("");
+    match error.downcast_ref::<Problems>() {
+        Some(problems) => eprintln!("{problems}"),
+        None => eprintln!("error: {error:#}"),
     }
 }
 
 fn run(cli: Cli) -> Result<ExitCode> {
     match cli.command {
         None => bind_and_tell(cli.open)?,
+        Some(Command::Serve { port, open }) => serve(port, open || cli.open)?,
         Some(Command::Test) => test()?,
         Some(Command::Preprocess {
             name,
@@ -101,6 +116,22 @@ fn bind_and_tell(open: bool) -> Result<()> {
         opener::open(&index).context("cannot open the browser")?;
     }
     Ok(())
+}
+
+fn serve(port: u16, open: bool) -> Result<()> {
+    let root = root()?;
+    let site = Site::open(&bind::target(&root)?, port)?;
+    // A book with problems can be mended while it is being served.
+    if let Err(error) = bind_and_tell(false) {
+        tell(&error);
+    }
+    let (address, version) = (site.address(), site.version());
+    println!("The book is at {address} until you press Ctrl-C.");
+    if open {
+        opener::open(&address).context("cannot open the browser")?;
+    }
+    std::thread::spawn(move || site.run());
+    rebind_on_change(&root, &version)
 }
 
 /// What `mdbook test` does, without mdBook's program.
