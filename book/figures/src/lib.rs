@@ -1,39 +1,87 @@
-//! Every picture of the book.
+//! Every picture of the book, drawn with plotters from the chapters' own results.
+//!
+//! A [`Figure`] is known by its chapter and its name. Drawing one gives a [`Picture`], which turns
+//! into SVG for a page (colours follow the page's theme) or for a file (colours fixed). No number in
+//! a picture is typed where a chapter's function could compute it, and the same picture comes out
+//! on every machine.
 
-use anyhow::Result;
+mod canvas;
+mod ch01;
+mod ch02;
+mod ch03;
+mod chart;
+mod heatmap;
+mod picture;
+mod style;
 
-/// A picture that a page can ask for by chapter and name.
+use anyhow::{Context, Result, anyhow};
+
+pub use heatmap::heatmap;
+pub use picture::Picture;
+pub use style::{HEAT, PALETTE};
+
+/// A picture that the book knows by name.
+#[derive(Debug)]
 pub struct Figure {
-    /// The chapter's short name, "ch04".
+    /// The chapter it belongs to, as in `ch01`.
     pub chapter: &'static str,
-    /// The figure's name within its chapter.
+    /// Its name, unique within the chapter.
     pub name: &'static str,
-}
-
-/// A drawn figure.
-pub struct Picture {
-    /// The text alternative.
-    pub alt: String,
-}
-
-/// All figures.
-pub fn all() -> &'static [Figure] {
-    &[]
+    draw: fn() -> Result<Picture>,
 }
 
 impl Figure {
-    /// Draws the figure.
+    const fn new(chapter: &'static str, name: &'static str, draw: fn() -> Result<Picture>) -> Self {
+        Self {
+            chapter,
+            name,
+            draw,
+        }
+    }
+
+    /// Draws the picture.
     ///
     /// # Errors
-    /// If its data cannot be computed.
+    /// If the chapter's code does not compute what the picture shows.
     pub fn draw(&self) -> Result<Picture> {
-        Ok(Picture { alt: String::new() })
+        (self.draw)().with_context(|| format!("figure {} {}", self.chapter, self.name))
     }
 }
 
-impl Picture {
-    /// The picture as one line of SVG, its ids starting with `id`.
-    pub fn to_inline_svg(&self, id: &str) -> String {
-        format!("<svg id=\"{id}\"></svg>")
-    }
+/// All figures, in the order of the book.
+pub fn all() -> &'static [Figure] {
+    const FIGURES: &[Figure] = &[
+        Figure::new("ch01", "angle", ch01::angle),
+        Figure::new("ch01", "product", ch01::product),
+        Figure::new("ch01", "scores", ch01::scores),
+        Figure::new("ch01", "grid", ch01::grid),
+        Figure::new("ch02", "weights", ch02::weights),
+        Figure::new("ch02", "temperature", ch02::temperature),
+        Figure::new("ch02", "mixture", ch02::mixture),
+        Figure::new("ch02", "overflow", ch02::overflow),
+        Figure::new("ch03", "spread", ch03::spread),
+        Figure::new("ch03", "saturation", ch03::saturation),
+        Figure::new("ch03", "scaled", ch03::scaled),
+    ];
+    FIGURES
+}
+
+/// The figure of that chapter and name.
+///
+/// # Errors
+/// If there is none; the message lists the known ones.
+pub fn find(chapter: &str, name: &str) -> Result<&'static Figure> {
+    all()
+        .iter()
+        .find(|figure| (figure.chapter, figure.name) == (chapter, name))
+        .ok_or_else(|| {
+            let known: Vec<_> = all()
+                .iter()
+                .map(|figure| format!("{} {}", figure.chapter, figure.name))
+                .collect();
+            anyhow!(
+                "there is no figure {chapter} {name}; the known ones are {}",
+                known.join(", ")
+            )
+        })
 }

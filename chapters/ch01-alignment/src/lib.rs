@@ -201,12 +201,12 @@ pub fn additive_scores<F: NdFloat>(
 }
 // ANCHOR_END: additive_scores
 
-/// A picture in the plane: one query (1 × 2) and four keys (4 × 2), which point the same way as the
-/// query, almost the same way but farther, across it, and against it.
+/// A picture in the plane: one query (1 × 2) and four keys (4 × 2). `k1` points almost along the
+/// query, `k2` is less well aligned but longer, `k3` stands across it and `k4` points away.
 // ANCHOR: plane_example
 pub fn plane_example() -> (Array2<f64>, Array2<f64>) {
-    let queries = array![[2.0, 1.0]];
-    let keys = array![[1.0, 0.5], [3.0, 0.0], [-0.5, 1.0], [-1.0, -0.5]];
+    let queries = array![[2.0, 0.0]];
+    let keys = array![[1.2, 0.35], [2.4, 1.8], [0.0, 1.5], [-1.5, 0.8]];
     (queries, keys)
 }
 // ANCHOR_END: plane_example

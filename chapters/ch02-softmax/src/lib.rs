@@ -170,9 +170,14 @@ pub fn first_example_values() -> Array2<f64> {
     ]
 }
 
-/// The values of the book's second example (4 × 2), whose columns have nothing to do with each
+/// The values of the book's second example (4 × 5), whose columns have nothing to do with each
 /// other; queries and keys are `ch01_alignment::second_example`.
 pub fn second_example_values() -> Array2<f64> {
-    array![[1.0, -2.0], [0.5, 3.0], [-4.0, 0.25], [2.5, 1.0]]
+    array![
+        [1.0, -2.0, 0.0, 0.5, 3.0],
+        [0.5, 3.0, -1.0, 2.0, 0.0],
+        [-4.0, 0.25, 2.0, -0.5, 1.0],
+        [2.5, 1.0, 0.5, -3.0, -1.5],
+    ]
 }
 // ANCHOR_END: example_values

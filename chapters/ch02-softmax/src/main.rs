@@ -57,7 +57,7 @@ fn answer() -> Result<()> {
 
 // ANCHOR: second
 fn second() -> Result<()> {
-    println!("# second: Two queries, four keys, values of width 2");
+    println!("# second: Two queries, four keys, values of width 5");
     let (queries, keys) = second_example();
     let values = second_example_values();
     let scores = alignment_scores(queries.view(), keys.view())?;
@@ -79,6 +79,8 @@ fn show(name: &str, matrix: &Array2<f64>) {
 // ANCHOR: overflow
 fn overflow() {
     println!("# overflow: The formula as it reads, and the formula shifted");
+    println!("largest exponent of f32 = {:.2}", f32::MAX.ln());
+    println!("largest exponent of f64 = {:.2}", f64::MAX.ln());
     compare("f64, at 1000", [0.0_f64, 1000.0]);
     compare("f64, at −1000", [-1000.0_f64, -1001.0]);
     compare("f32, at 90", [0.0_f32, 90.0]);

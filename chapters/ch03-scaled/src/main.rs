@@ -113,7 +113,7 @@ fn first() -> Result<()> {
 
 // ANCHOR: second
 fn second() -> Result<()> {
-    println!("# second: Two queries, four keys of width 3, values of width 2");
+    println!("# second: Two queries, four keys of width 3, values of width 5");
     let (queries, keys) = second_example();
     let values = second_example_values();
     let attention = scaled_dot_product_attention(queries.view(), keys.view(), values.view())?;
@@ -148,6 +148,7 @@ fn other_scales() -> Result<()> {
         let largest = weights.fold(0.0, |a, &b| f64::max(a, b));
         println!("divided by {name:<10}  largest of 16 weights {largest:.3}");
     }
+    println!("even share = {:.3}", 1.0 / 16.0);
     Ok(())
 }
 // ANCHOR_END: other_scales

@@ -183,7 +183,7 @@ fn scaled_attention_is_attend_on_scaled_scores() {
     let whole = scaled_dot_product_attention(queries.view(), keys.view(), values.view()).unwrap();
     let scores = scaled_scores(queries.view(), keys.view()).unwrap();
     assert_eq!(whole, attend(scores.view(), values.view()).unwrap());
-    assert_eq!((whole.weights.dim(), whole.output.dim()), ((2, 4), (2, 2)));
+    assert_eq!((whole.weights.dim(), whole.output.dim()), ((2, 4), (2, 5)));
 }
 
 #[test]

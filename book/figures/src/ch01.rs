@@ -1,0 +1,292 @@
+//! Alignment scores.
+
+use anyhow::Result;
+use ch01_alignment::{
+    alignment_scores, cosine_scores, dot_score, first_example, plane_example, second_example,
+};
+use ndarray::{ArrayView1, ArrayView2};
+
+use crate::canvas::{Canvas, Face, Point, Stroke};
+use crate::chart::{Bars, Scale, Series};
+use crate::heatmap::heatmap;
+use crate::picture::Picture;
+use crate::style::{Colour, number, numbered, short, sub, sup};
+
+/// Arrows in the plane, and what their lengths and angles make of the score.
+pub(crate) fn angle() -> Result<Picture> {
+    let (queries, keys) = plane_example();
+    let query = queries.row(0);
+    let length = |v: ArrayView1<f64>| v.dot(&v).sqrt();
+    let cosines = cosine_scores(queries.view(), keys.view())?;
+    let scores: Vec<f64> = keys
+        .rows()
+        .into_iter()
+        .map(|key| dot_score(query, key))
+        .collect::<Result<_>>()?;
+    let says = |j: usize| number(scores[j], 1);
+    let alt = format!(
+        "A query and four keys as arrows. k1 points almost along the query and scores {1}; k2 points \
+         farther from it, but is longer, and scores {0}; k3 is perpendicular and scores {2}; k4 points \
+         away and scores {3}.",
+        says(1),
+        says(0),
+        says(2),
+        says(3)
+    );
+    Picture::paint((360, 296), alt, |canvas| {
+        let origin = (146.0, 152.0);
+        let place = |v: ArrayView1<f64>| (origin.0 + 62.0 * v[0], origin.1 - 62.0 * v[1]);
+        // The line the query lies on, and the keys' shadows on it.
+        canvas.line(
+            (16.0, origin.1),
+            (344.0, origin.1),
+            Stroke::new(Colour::Grid, 1.0),
+        )?;
+        for j in [1, 3] {
+            let tip = place(keys.row(j));
+            let stroke = Stroke::new(Colour::Line, 0.9).dashed(2.5, 2.5);
+            canvas.line(tip, (tip.0, origin.1), stroke)?;
+        }
+        let theta = keys[[0, 1]].atan2(keys[[0, 0]]);
+        let arc: Vec<Point> = (0..=12)
+            .map(|i| theta * f64::from(i) / 12.0)
+            .map(|t| (origin.0 + 30.0 * t.cos(), origin.1 - 30.0 * t.sin()))
+            .collect();
+        canvas.path(&arc, Stroke::new(Colour::Line, 0.9))?;
+        canvas.text((origin.0 + 34.0, origin.1 - 11.0), "θ", Face::TEXT)?;
+        // The longer of the two that share a direction first, the shorter over it.
+        for j in [1, 0, 2, 3] {
+            canvas.arrow(origin, place(keys.row(j)), Stroke::new(Colour::B, 2.0))?;
+        }
+        canvas.arrow(origin, place(query), Stroke::new(Colour::A, 3.4))?;
+        let at = place(query);
+        canvas.text(
+            (at.0 + 5.0, at.1 + 13.0),
+            "q",
+            Face::ENDING.bold().colour(Colour::A),
+        )?;
+        let key = |j: usize| sub("k", j + 1);
+        let bold = Face::TEXT.bold().colour(Colour::B);
+        for (j, (dx, dy)) in [(6.0, 7.0), (7.0, -2.0), (7.0, -3.0), (-18.0, -4.0)]
+            .into_iter()
+            .enumerate()
+        {
+            let tip = place(keys.row(j));
+            canvas.text((tip.0 + dx, tip.1 + dy), key(j), bold)?;
+        }
+        // The same as arithmetic.
+        let columns = [28.0, 92.0, 158.0, 228.0, 326.0];
+        let top = 192.0;
+        let heads = ["", "‖q‖", "‖k‖", "cos θ", "score q · k"];
+        for (x, head) in columns.into_iter().zip(heads) {
+            canvas.text((x, top), head, Face::ENDING.muted())?;
+        }
+        for (x, sign) in [(118.0, "×"), (180.0, "×"), (250.0, "=")] {
+            canvas.text((x, top), sign, Face::CENTRED.muted())?;
+        }
+        canvas.line(
+            (14.0, top + 11.0),
+            (346.0, top + 11.0),
+            Stroke::new(Colour::Grid, 1.0),
+        )?;
+        for (j, score) in scores.iter().enumerate() {
+            let y = top + 24.0 + 22.0 * j as f64;
+            let cells = [
+                number(length(query), 1),
+                number(length(keys.row(j)), 1),
+                number(cosines[[0, j]], 2),
+            ];
+            canvas.text(
+                (columns[0], y),
+                key(j),
+                Face::ENDING.bold().colour(Colour::B),
+            )?;
+            for (x, cell) in columns[1..4].iter().zip(cells) {
+                canvas.text((*x, y), cell, Face::ENDING)?;
+            }
+            canvas.text((columns[4], y), number(*score, 2), Face::ENDING.bold())?;
+        }
+        Ok(())
+    })
+}
+
+/// A matrix of numbers with its upper left corner at `at`.
+struct Cells<'a> {
+    at: Point,
+    cell: (f64, f64),
+    values: ArrayView2<'a, f64>,
+}
+
+impl Cells<'_> {
+    fn corner(&self, i: usize, j: usize) -> Point {
+        (
+            self.at.0 + self.cell.0 * j as f64,
+            self.at.1 + self.cell.1 * i as f64,
+        )
+    }
+
+    fn draw(&self, canvas: &Canvas) -> Result<()> {
+        for ((i, j), &value) in self.values.indexed_iter() {
+            let (from, to) = (self.corner(i, j), self.corner(i + 1, j + 1));
+            canvas.frame(from, to, Stroke::new(Colour::Grid, 0.8))?;
+            let middle = ((from.0 + to.0) / 2.0, (from.1 + to.1) / 2.0);
+            canvas.text(middle, short(value), Face::CENTRED)?;
+        }
+        let (m, n) = self.values.dim();
+        canvas.frame(self.at, self.corner(m, n), Stroke::new(Colour::Line, 1.0))
+    }
+
+    /// A block of cells set off by a tint and a strong outline.
+    fn highlight(
+        &self,
+        canvas: &Canvas,
+        (i, j): (usize, usize),
+        (rows, columns): (usize, usize),
+        colour: Colour,
+    ) -> Result<()> {
+        let (from, to) = (self.corner(i, j), self.corner(i + rows, j + columns));
+        canvas.fill(from, to, colour, 0.14)?;
+        canvas.frame(from, to, Stroke::new(colour, 2.2))
+    }
+}
+
+/// How E = QKᵀ is laid out: a row of Q and a column of Kᵀ meet in a cell of E.
+pub(crate) fn product() -> Result<Picture> {
+    let (queries, keys) = second_example();
+    let scores = alignment_scores(queries.view(), keys.view())?;
+    let ((m, d_k), n) = (queries.dim(), keys.nrows());
+    let (i, j) = (0, 2);
+    let terms: Vec<_> = queries
+        .row(i)
+        .iter()
+        .zip(keys.row(j))
+        .map(|(&q, &k)| {
+            let signed = |x| {
+                if x < 0.0 {
+                    format!("({})", short(x))
+                } else {
+                    short(x)
+                }
+            };
+            format!("{} · {}", signed(q), signed(k))
+        })
+        .collect();
+    let sum = terms.join(" + ");
+    let alt = format!(
+        "Q ({m} × {d_k}) stands at the left, Kᵀ ({d_k} × {n}) above, and E = QKᵀ ({m} × {n}) where they \
+         cross: row {} of Q and column {} of Kᵀ make the score {sum} = {}.",
+        i + 1,
+        j + 1,
+        short(scores[[i, j]])
+    );
+    Picture::paint((360, 256), alt, |canvas| {
+        let keys_t = keys.t();
+        let q = Cells {
+            at: (28.0, 142.0),
+            cell: (38.0, 26.0),
+            values: queries.view(),
+        };
+        let right = 28.0 + 38.0 * d_k as f64 + 18.0;
+        let kt = Cells {
+            at: (right, 46.0),
+            cell: (49.0, 26.0),
+            values: keys_t,
+        };
+        let e = Cells {
+            at: (right, 142.0),
+            cell: (49.0, 26.0),
+            values: scores.view(),
+        };
+        q.highlight(canvas, (i, 0), (1, d_k), Colour::A)?;
+        kt.highlight(canvas, (0, j), (d_k, 1), Colour::B)?;
+        e.highlight(canvas, (i, j), (1, 1), Colour::D)?;
+        for cells in [&q, &kt, &e] {
+            cells.draw(canvas)?;
+        }
+        let outline = |cells: &Cells, at: (usize, usize), size: (usize, usize), colour| {
+            let to = cells.corner(at.0 + size.0, at.1 + size.1);
+            canvas.frame(cells.corner(at.0, at.1), to, Stroke::new(colour, 2.2))
+        };
+        outline(&q, (i, 0), (1, d_k), Colour::A)?;
+        outline(&kt, (0, j), (d_k, 1), Colour::B)?;
+        outline(&e, (i, j), (1, 1), Colour::D)?;
+
+        let transposed = sup("K", "T");
+        let d = sub("d", "k");
+        canvas.text((28.0, 112.0), "Q", Face::TEXT.size(14.0).bold())?;
+        canvas.text(
+            (28.0, 129.0),
+            format!("m × {d} = {m} × {d_k}"),
+            Face::TEXT.muted(),
+        )?;
+        canvas.text((right, 14.0), &transposed, Face::TEXT.size(14.0).bold())?;
+        canvas.text(
+            (right + 24.0, 14.5),
+            format!("{d} × n = {d_k} × {n}"),
+            Face::TEXT.muted(),
+        )?;
+        let below = 142.0 + 26.0 * m as f64 + 16.0;
+        canvas.text(
+            (right, below),
+            format!("E = Q{transposed}"),
+            Face::TEXT.size(14.0).bold(),
+        )?;
+        canvas.text(
+            (right + 74.0, below + 0.5),
+            format!("m × n = {m} × {n}"),
+            Face::TEXT.muted(),
+        )?;
+        for (row, name) in numbered("q", m).into_iter().enumerate() {
+            let y = q.corner(row, 0).1 + 13.0;
+            canvas.text((21.0, y), name, Face::ENDING)?;
+        }
+        for (column, name) in numbered("k", n).into_iter().enumerate() {
+            let x = kt.corner(0, column).0 + 24.5;
+            canvas.text((x, 34.0), name, Face::CENTRED)?;
+        }
+        let cell = format!("{} = {sum} = ", sub("E", format!("{}{}", i + 1, j + 1)));
+        canvas.text((180.0, 241.0), cell + &short(scores[[i, j]]), Face::CENTRED)
+    })
+}
+
+/// The four scores of the first query as bars.
+pub(crate) fn scores() -> Result<Picture> {
+    let (queries, keys) = first_example();
+    let scores = alignment_scores(queries.view(), keys.view())?;
+    let scores = scores.row(0).to_vec();
+    let said: Vec<_> = scores.iter().map(|&e| number(e, 2)).collect();
+    let alt = format!(
+        "Four bars, the scores of q1 and k1 to k4: {}.",
+        said.join(", ")
+    );
+    Picture::paint((360, 214), alt, |canvas| {
+        canvas.text(
+            (14.0, 13.0),
+            format!("score {} · {}", sub("q", 1), sub("k", "j")),
+            Face::TEXT,
+        )?;
+        Bars {
+            names: &numbered("k", scores.len()),
+            series: &[Series {
+                values: &scores,
+                colour: Colour::A,
+                hollow: false,
+            }],
+            decimals: 2,
+            x: (14.0, 346.0),
+            y: Scale::linear((-0.5, 2.5), (178.0, 34.0)),
+            names_at: 203.0,
+        }
+        .draw(canvas)
+    })
+}
+
+/// All scores of the second example as a grid.
+pub(crate) fn grid() -> Result<Picture> {
+    let (queries, keys) = second_example();
+    let scores = alignment_scores(queries.view(), keys.view())?;
+    let (rows, columns) = (numbered("q", queries.nrows()), numbered("k", keys.nrows()));
+    let rows: Vec<_> = rows.iter().map(String::as_str).collect();
+    let columns: Vec<_> = columns.iter().map(String::as_str).collect();
+    heatmap(scores.view(), &rows, &columns)
+}

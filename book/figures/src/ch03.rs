@@ -1,0 +1,217 @@
+//! Scaled dot-product attention.
+
+use anyhow::Result;
+use ch01_alignment::{alignment_scores, first_example};
+use ch02_softmax::attention_weights;
+use ch03_scaled::{Saturation, dot_product_spread, saturation as measure, scale, scaled_scores};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+
+use crate::canvas::{Canvas, Face, Mark, Stroke};
+use crate::chart::{Bars, Plot, Scale, Series};
+use crate::picture::Picture;
+use crate::style::{Colour, number, numbered, short, sub};
+
+/// The widths of the measurements: 1, 4, 16, … 1024.
+const WIDTHS: [usize; 6] = [1, 4, 16, 64, 256, 1024];
+
+fn width_ticks() -> impl Iterator<Item = (f64, String)> {
+    WIDTHS.into_iter().map(|d_k| (d_k as f64, d_k.to_string()))
+}
+
+/// The variance of random dot products against their width, without the scale and with it.
+pub(crate) fn spread() -> Result<Picture> {
+    const SAMPLES: usize = 1000;
+    let mut rng = ChaCha8Rng::seed_from_u64(3);
+    let mut unscaled = Vec::new();
+    let mut scaled = Vec::new();
+    for d_k in WIDTHS {
+        let (_, variance) = dot_product_spread(d_k, SAMPLES, &mut rng)?;
+        unscaled.push((d_k as f64, variance));
+        // Scaled scores are the same draws times a constant, whose square scales their variance.
+        scaled.push((d_k as f64, variance * scale::<f64>(d_k)?.powi(2)));
+    }
+    let last = WIDTHS.len() - 1;
+    let alt = format!(
+        "The variance of q · k, measured over {SAMPLES} random pairs, grows with the width d_k: from {} at \
+         {} to {} at {}, along the line variance = d_k. Divided by the root of d_k, the variance stays \
+         near 1: {} at the end.",
+        number(unscaled[0].1, 2),
+        WIDTHS[0],
+        number(unscaled[last].1, 0),
+        WIDTHS[last],
+        number(scaled[last].1, 2)
+    );
+    Picture::paint((360, 268), alt, |canvas| {
+        let plot = Plot {
+            canvas,
+            x: Scale::log((0.8, 1300.0), (42.0, 348.0)),
+            y: Scale::log((0.3, 2000.0), (226.0, 28.0)),
+        };
+        canvas.text((6.0, 10.0), "variance of the score", Face::TEXT)?;
+        plot.y_ticks([1.0, 10.0, 100.0, 1000.0].map(|y| (y, short(y))))?;
+        plot.x_axis(width_ticks(), &format!("width {}", sub("d", "k")))?;
+        let line = Stroke::new(Colour::Line, 1.0).dashed(4.0, 3.0);
+        plot.curve(&[(1.0, 1.0), (1024.0, 1024.0)], line)?;
+        plot.curve(&[(1.0, 1.0), (1024.0, 1.0)], line)?;
+        plot.marks(&unscaled, Mark::Disc, Colour::B)?;
+        plot.marks(&scaled, Mark::Square, Colour::A)?;
+        let (x, y) = plot.at(64.0, 64.0);
+        let d_k = sub("d", "k");
+        canvas.text(
+            (x - 10.0, y - 16.0),
+            "q · k",
+            Face::ENDING.bold().colour(Colour::B),
+        )?;
+        canvas.text(
+            (x + 12.0, y + 12.0),
+            format!("variance = {d_k}"),
+            Face::TEXT.muted(),
+        )?;
+        let (x, y) = plot.at(64.0, 1.0);
+        let face = Face::CENTRED.bold().colour(Colour::A);
+        canvas.text((x, y - 14.0), format!("q · k / √{d_k}"), face)?;
+        canvas.text((x, y + 14.0), "variance = 1", Face::CENTRED.muted())
+    })
+}
+
+/// How the softmax saturates as the width grows, and what the scale does about it.
+pub(crate) fn saturation() -> Result<Picture> {
+    const KEYS: usize = 16;
+    const SAMPLES: usize = 401;
+    let mut rng = ChaCha8Rng::seed_from_u64(2017);
+    let measured: Vec<[Saturation; 2]> = WIDTHS
+        .into_iter()
+        .map(|d_k| measure(d_k, KEYS, SAMPLES, &mut rng))
+        .collect::<Result<_>>()?;
+    let curve = |value: fn(&[Saturation; 2]) -> f64| -> Vec<(f64, f64)> {
+        WIDTHS
+            .iter()
+            .map(|&d_k| d_k as f64)
+            .zip(measured.iter().map(value))
+            .collect()
+    };
+    let (first, last) = (measured[0], measured[WIDTHS.len() - 1]);
+    let alt = format!(
+        "A softmax over {KEYS} random keys, without the scale and with it, against the width. From width \
+         {} to {} the median largest weight goes from {} to {} without the scale and to {} with it; the \
+         gradient shrinks from {} to {} without and is {} with it.",
+        WIDTHS[0],
+        WIDTHS[WIDTHS.len() - 1],
+        number(first[0].largest_weight, 2),
+        number(last[0].largest_weight, 2),
+        number(last[1].largest_weight, 2),
+        number(first[0].gradient, 2),
+        number(last[0].gradient, 2),
+        number(last[1].gradient, 2)
+    );
+    Picture::paint((360, 372), alt, |canvas| {
+        let weights = [
+            curve(|m| m[0].largest_weight),
+            curve(|m| m[1].largest_weight),
+        ];
+        let gradients = [curve(|m| m[0].gradient), curve(|m| m[1].gradient)];
+        panel(
+            canvas,
+            "median largest weight",
+            8.0,
+            (1.0, &[0.0, 0.5, 1.0]),
+            &weights,
+            -11.0,
+        )?;
+        panel(
+            canvas,
+            "median size of the softmax's gradient",
+            196.0,
+            (0.4, &[0.0, 0.2, 0.4]),
+            &gradients,
+            12.0,
+        )
+    })
+}
+
+/// One measurement, unscaled and scaled, against the width.
+fn panel(
+    canvas: &Canvas,
+    title: &str,
+    top: f64,
+    (highest, ticks): (f64, &[f64]),
+    [unscaled, scaled]: &[Vec<(f64, f64)>; 2],
+    aside: f64,
+) -> Result<()> {
+    let plot = Plot {
+        canvas,
+        x: Scale::log((0.8, 1300.0), (34.0, 348.0)),
+        y: Scale::linear((0.0, highest), (top + 130.0, top + 22.0)),
+    };
+    canvas.text((6.0, top + 2.0), title, Face::TEXT)?;
+    plot.y_ticks(ticks.iter().map(|&y| (y, format!("{y}"))))?;
+    plot.x_axis(width_ticks(), &format!("width {}", sub("d", "k")))?;
+    plot.curve(unscaled, Stroke::new(Colour::B, 2.2).dashed(6.0, 3.0))?;
+    plot.curve(scaled, Stroke::new(Colour::A, 2.2))?;
+    plot.marks(unscaled, Mark::Disc, Colour::B)?;
+    plot.marks(scaled, Mark::Square, Colour::A)?;
+    let names = [
+        "without the scale".to_owned(),
+        format!("with 1/√{}", sub("d", "k")),
+    ];
+    for ((points, colour), (name, aside)) in [(unscaled, Colour::B), (scaled, Colour::A)]
+        .into_iter()
+        .zip(names.into_iter().zip([aside, -aside]))
+    {
+        let (x, y) = plot.at(points[4].0, points[4].1);
+        canvas.text((x, y + aside), name, Face::CENTRED.bold().colour(colour))?;
+    }
+    Ok(())
+}
+
+/// The first example's weights without the scale and with it.
+pub(crate) fn scaled() -> Result<Picture> {
+    let (queries, keys) = first_example();
+    let unscaled = attention_weights(alignment_scores(queries.view(), keys.view())?.view());
+    let scaled = attention_weights(scaled_scores(queries.view(), keys.view())?.view());
+    let (unscaled, scaled) = (unscaled.row(0).to_vec(), scaled.row(0).to_vec());
+    let list = |weights: &[f64]| {
+        let weights: Vec<_> = weights.iter().map(|&a| number(a, 3)).collect();
+        weights.join(", ")
+    };
+    let alt = format!(
+        "The first example's weights for k1 to k4, without the scale: {}; scores divided by √{}: {}.",
+        list(&unscaled),
+        keys.ncols(),
+        list(&scaled)
+    );
+    Picture::paint((360, 232), alt, |canvas| {
+        let (a, b) = (Colour::A, Colour::B);
+        canvas.fill((15.0, 8.0), (25.0, 18.0), b, 0.15)?;
+        canvas.frame((15.0, 8.0), (25.0, 18.0), Stroke::new(b, 1.4))?;
+        canvas.text((31.0, 13.0), "without the scale", Face::TEXT.colour(b))?;
+        canvas.fill((158.0, 8.0), (168.0, 18.0), a, 1.0)?;
+        let name = format!(
+            "scores times 1/√{} = {}",
+            sub("d", "k"),
+            short(scale(keys.ncols())?)
+        );
+        canvas.text((174.0, 13.0), name, Face::TEXT.colour(a))?;
+        Bars {
+            names: &numbered("k", scaled.len()),
+            series: &[
+                Series {
+                    values: &unscaled,
+                    colour: b,
+                    hollow: true,
+                },
+                Series {
+                    values: &scaled,
+                    colour: a,
+                    hollow: false,
+                },
+            ],
+            decimals: 3,
+            x: (10.0, 350.0),
+            y: Scale::linear((0.0, 0.8), (202.0, 48.0)),
+            names_at: 218.0,
+        }
+        .draw(canvas)
+    })
+}

@@ -1,0 +1,173 @@
+//! A finished picture, and its two spellings as SVG.
+
+use std::fmt::Write as _;
+
+use anyhow::Result;
+
+use crate::canvas::Canvas;
+use crate::style::{Colour, END, PALETTE, SUB, SUP, sentinels};
+
+/// How much larger than its own units a picture may grow on a wide page.
+const ENLARGEMENT: f64 = 1.3;
+
+/// A drawn figure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Picture {
+    /// What the picture shows, in words, for those who do not see it.
+    pub alt: String,
+    width: u32,
+    height: u32,
+    body: String,
+}
+
+impl Picture {
+    /// A picture of that size, drawn by `draw`.
+    pub(crate) fn paint(
+        (width, height): (u32, u32),
+        alt: impl Into<String>,
+        draw: impl FnOnce(&Canvas) -> Result<()>,
+    ) -> Result<Self> {
+        let body = tidy(&Canvas::paint((width, height), draw)?);
+        Ok(Self {
+            alt: alt.into(),
+            width,
+            height,
+            body,
+        })
+    }
+
+    /// The picture as one line of SVG inside a page, whose `--fig-…` variables colour it.
+    ///
+    /// `id` must be unique on the page; every id in the picture begins with it.
+    pub fn to_inline_svg(&self, id: &str) -> String {
+        let Self { width, height, .. } = self;
+        let (id, alt) = (escape(id), escape(&self.alt));
+        let (shown_width, shown_height) = (
+            (f64::from(*width) * ENLARGEMENT).round(),
+            (f64::from(*height) * ENLARGEMENT).round(),
+        );
+        format!(
+            "<svg viewBox=\"0 0 {width} {height}\" width=\"{shown_width}\" \
+             height=\"{shown_height}\" style=\"max-width:100%;height:auto\" role=\"img\" \
+             aria-labelledby=\"{id}-title\"><title id=\"{id}-title\">{alt}</title>{}</svg>",
+            self.coloured(|name, _| format!("var(--fig-{name})"))
+        )
+    }
+
+    /// The picture as a file of its own: white paper, the light theme's colours.
+    pub fn to_standalone_svg(&self) -> String {
+        let Self { width, height, .. } = self;
+        let paper = PALETTE[Colour::Paper as usize].1;
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
+             width=\"{width}\" height=\"{height}\" role=\"img\" \
+             font-family=\"'Open Sans', 'Noto Sans', 'Noto Sans CJK SC', Arial, sans-serif\">\
+             <title>{}</title><rect width=\"{width}\" height=\"{height}\" fill=\"{paper}\"/>{}</svg>\n",
+            escape(&self.alt),
+            self.coloured(|_, light| light.to_owned())
+        )
+    }
+
+    fn coloured(&self, colour: impl Fn(&str, &str) -> String) -> String {
+        let mut body = self.body.clone();
+        for ((name, light), sentinel) in PALETTE.iter().zip(sentinels()) {
+            // Only a whole attribute: a quote inside a text is an entity.
+            body = body.replace(
+                &format!("\"{sentinel}\""),
+                &format!("\"{}\"", colour(name, light)),
+            );
+        }
+        body
+    }
+}
+
+/// What plotters wrote, on one line and without its frame: tenths become units, texts take the
+/// font of their surroundings and stand on the line they are meant for.
+fn tidy(svg: &str) -> String {
+    let body = svg
+        .split_once('>')
+        .and_then(|(_, rest)| rest.rsplit_once("</svg>"))
+        .map_or("", |(body, _)| body);
+    let mut tidied = String::with_capacity(body.len());
+    let mut name = "";
+    // Quotes only ever delimit attributes, so names and values take turns.
+    for (i, piece) in body.split('"').enumerate() {
+        if i % 2 == 0 {
+            name = piece.rsplit(' ').next().unwrap_or("");
+            tidied.push_str(&scripts(&piece.replace('\n', "")));
+        } else {
+            let value = match name {
+                "opacity=" => piece.to_owned(),
+                "transform=" => {
+                    let (turn, point) = piece.split_once(", ").unwrap_or((piece, ""));
+                    format!("{turn}, {})", tenths(point.trim_end_matches(')')))
+                }
+                "dy=" => match piece {
+                    "0.5ex" => "0.35em".to_owned(),
+                    "-0.5ex" => "0".to_owned(),
+                    other => other.to_owned(),
+                },
+                _ => tenths(piece),
+            };
+            let _ = write!(tidied, "\"{value}\"");
+        }
+    }
+    for noise in [" opacity=\"1\"", " font-family=\"sans-serif\"", " dy=\"0\""] {
+        tidied = tidied.replace(noise, "");
+    }
+    tidied
+}
+
+/// Every number among these, separated by spaces and commas, divided by ten.
+fn tenths(numbers: &str) -> String {
+    numbers
+        .trim_end()
+        .split_inclusive([' ', ','])
+        .map(|token| {
+            let number = token.trim_end_matches([' ', ',']);
+            match number.parse::<f64>() {
+                Ok(x) => format!("{}{}", x.round() / 10.0, &token[number.len()..]),
+                Err(_) => token.to_owned(),
+            }
+        })
+        .collect()
+}
+
+/// Subscripts and superscripts as shifted, smaller spans; what follows one is shifted back.
+fn scripts(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let (mut span, mut back) = (false, 0);
+    for c in text.chars() {
+        if span && matches!(c, SUB | SUP | END | '<') {
+            out.push_str("</tspan>");
+            span = false;
+        }
+        match c {
+            SUB | SUP => {
+                let shift = if c == SUB { 3 } else { -4 };
+                let _ = write!(out, "<tspan dy=\"{}\" font-size=\"9\">", shift + back);
+                (span, back) = (true, -shift);
+            }
+            END => {}
+            '<' => {
+                back = 0;
+                out.push(c);
+            }
+            c => {
+                if back != 0 && !span {
+                    let _ = write!(out, "<tspan dy=\"{back}\">");
+                    (span, back) = (true, 0);
+                }
+                out.push(c);
+            }
+        }
+    }
+    out
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}
