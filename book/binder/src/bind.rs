@@ -2,7 +2,7 @@
 
 use crate::links;
 use crate::preprocessor::Binder;
-use crate::problem::Problems;
+use crate::problem::{Problem, Problems};
 use crate::warnings;
 use anyhow::{Context, Result};
 use mdbook_driver::MDBook;
@@ -20,6 +20,14 @@ pub fn bind(root: &Path) -> Result<PathBuf> {
     let target = root.join(&book.config.build.build_dir);
     bind_loaded(book, &target)?;
     Ok(target)
+}
+
+/// Where [`bind`] puts the book at `root`.
+///
+/// # Errors
+/// If book.toml or SUMMARY.md cannot be read.
+pub fn target(root: &Path) -> Result<PathBuf> {
+    Ok(root.join(load(root)?.config.build.build_dir))
 }
 
 /// Binds the book at `root` into `target`.
@@ -79,7 +87,19 @@ fn render(mut book: MDBook, dir: &Path) -> Result<()> {
     let (built, warnings) = warnings::collect(|| book.build());
     built?;
     let mut problems = found.take();
-    problems.extend(warnings);
+    // Of an include that fails mdBook speaks too, and in other words.
+    let is_echo = |warning: &Problem| {
+        let beginnings = ["Error updating", "Caused By"];
+        beginnings
+            .iter()
+            .any(|beginning| warning.message.starts_with(beginning))
+    };
+    let said = !problems.is_empty();
+    problems.extend(
+        warnings
+            .into_iter()
+            .filter(|warning| !(said && is_echo(warning))),
+    );
     problems.extend(links::check(dir, &links::Sources::of(&book))?);
     Ok(Problems::none_in(problems)?)
 }

@@ -4,10 +4,13 @@
 //! checks that the book's tests are made of.
 
 pub mod bind;
+pub mod blocks;
+pub mod cargo;
 pub mod diagrams;
 pub mod directives;
 pub mod includes;
 pub mod links;
+pub mod literate;
 pub mod markdown;
 pub mod math;
 pub mod outputs;
@@ -15,6 +18,7 @@ pub mod page;
 pub mod pictures;
 pub mod preprocessor;
 pub mod problem;
+pub mod serve;
 pub mod warnings;
 
 pub use problem::{Problem, Problems};

@@ -53,6 +53,18 @@ impl Sources {
         sources
     }
 
+    /// Whether another page came from the same Markdown.
+    fn repeats_a_page(&self, page: &str) -> bool {
+        let source = self.by_page.get(page).map(|(file, _)| file);
+        source.is_some()
+            && self
+                .by_page
+                .values()
+                .filter(|(file, _)| Some(file) == source)
+                .count()
+                > 1
+    }
+
     /// The problem with a link of a page, said of the Markdown that the page came from.
     fn problem(&self, page: &str, link: &str, message: String) -> Problem {
         if page == "toc.html" {
@@ -94,21 +106,21 @@ pub fn check(dir: &Path, sources: &Sources) -> Result<Vec<Problem>> {
         }
     }
     let mut problems = Vec::new();
-    let mut print_only = Vec::new();
+    let mut repeated = Vec::new();
     for (file, reference) in references {
         let base = pages.get(file).and_then(|page| page.base.as_deref());
         if let Err(message) = resolve(file, base, &reference, &files, &pages) {
             let problem = sources.problem(file, &reference.url, message);
-            if file == "print.html" {
-                print_only.push(problem);
+            if file == "print.html" || file == "index.html" && sources.repeats_a_page(file) {
+                repeated.push(problem);
             } else {
                 problems.push(problem);
             }
         }
     }
-    // The print page repeats all the others, and their faults with changed names.
+    // The print page repeats all the others and the index the first one, with changed names.
     if problems.is_empty() {
-        problems = print_only;
+        problems = repeated;
     }
     problems.sort();
     problems.dedup();

@@ -1,7 +1,9 @@
 //! The program `book`: binds, serves and tests *Attention, Line by Line*.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, bail};
+use binder::blocks::Blocks;
 use binder::preprocessor::Binder;
+use binder::serve::{Site, rebind_on_change};
 use binder::{Problems, bind};
 use clap::{Parser, Subcommand};
 use mdbook_preprocessor::{Preprocessor, parse_input};
@@ -23,6 +25,17 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Bind the book, show it on a port of this machine, and bind it again when it changes
+    Serve {
+        /// The port
+        #[arg(long, default_value_t = 3000)]
+        port: u16,
+        /// Open the book in the browser
+        #[arg(long)]
+        open: bool,
+    },
+    /// Compile and run every Rust block of the book
+    Test,
     /// Be one of mdBook's preprocessors: the book on stdin, the bound book on stdout
     #[command(hide = true)]
     Preprocess {
@@ -46,25 +59,32 @@ fn main() -> ExitCode {
     match run(Cli::parse()) {
         Ok(code) => code,
         Err(error) => {
-            progress("");
-            match error.downcast_ref::<Problems>() {
-                Some(problems) => eprintln!("{problems}"),
-                None => eprintln!("error: {error:#}"),
-            }
+            tell(&error);
             ExitCode::FAILURE
         }
+    }
+}
+
+fn tell(error: &Error) {
+    progress("");
+    match error.downcast_ref::<Problems>() {
+        Some(problems) => eprintln!("{problems}"),
+        None => eprintln!("error: {error:#}"),
     }
 }
 
 fn run(cli: Cli) -> Result<ExitCode> {
     match cli.command {
         None => bind_and_tell(cli.open)?,
+        Some(Command::Serve { port, open }) => serve(port, open || cli.open)?,
+        Some(Command::Test) => test()?,
         Some(Command::Preprocess {
             name,
             question: Some(Question::Supports { renderer }),
         }) => {
             let supported = match name.as_str() {
                 Binder::NAME => Binder::supports(&renderer),
+                Blocks::NAME => Blocks::supports(&renderer),
                 _ => bail!("there is no preprocessor `{name}`"),
             };
             return Ok(if supported {
@@ -98,6 +118,34 @@ fn bind_and_tell(open: bool) -> Result<()> {
     Ok(())
 }
 
+fn serve(port: u16, open: bool) -> Result<()> {
+    let root = root()?;
+    let site = Site::open(&bind::target(&root)?, port)?;
+    // A book with problems can be mended while it is being served.
+    if let Err(error) = bind_and_tell(false) {
+        tell(&error);
+    }
+    let (address, version) = (site.address(), site.version());
+    println!("The book is at {address} until you press Ctrl-C.");
+    if open {
+        opener::open(&address).context("cannot open the browser")?;
+    }
+    std::thread::spawn(move || site.run());
+    rebind_on_change(&root, &version)
+}
+
+/// What `mdbook test` does, without mdBook's program.
+fn test() -> Result<()> {
+    let mut book = bind::load(&root()?)?;
+    book.with_preprocessor(Binder::strict());
+    book.with_preprocessor(Blocks);
+    progress("Testing the Rust blocks …");
+    if stderr().is_terminal() {
+        eprintln!();
+    }
+    book.test(Vec::new())
+}
+
 /// Answers mdBook. Before anything is handed on for HTML the book is bound once and thrown away:
 /// what is wrong with it shows before mdBook writes the first page.
 fn preprocess(name: &str) -> Result<()> {
@@ -109,6 +157,7 @@ fn preprocess(name: &str) -> Result<()> {
             }
             Binder::strict().run(&ctx, book)?
         }
+        Blocks::NAME => Blocks.run(&ctx, book)?,
         _ => bail!("there is no preprocessor `{name}`"),
     };
     serde_json::to_writer(stdout().lock(), &book)?;

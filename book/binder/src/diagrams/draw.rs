@@ -186,16 +186,16 @@ impl RenderBackend for Canvas {
         properties: Option<String>,
         _text: &str,
     ) {
-        let [first, second, rest @ ..] = path else {
+        let Some(path) = upright(path) else {
             return;
         };
+        let (first, last) = (path[0], path[path.len() - 1]);
         for point in path.iter().skip(1).map(|step| step.1).chain([first.0]) {
             self.grow(point.x, point.y);
         }
         let properties = properties.unwrap_or_default();
         let color = color_of(&properties).map_or("line".to_owned(), String::from);
         // The line ends where the head begins, so that a broad line does not blunt it.
-        let last = rest.last().unwrap_or(second);
         let (end, at_end) = arrowhead(last.0, last.1, head.1);
         let (start, at_start) = arrowhead(first.1, first.0, head.0);
         let mut steps: Vec<(Point, Point)> = path[1..].to_vec();
@@ -241,6 +241,25 @@ impl RenderBackend for Canvas {
     fn create_clip(&mut self, _: Point, _: Point, _: usize) -> ClipHandle {
         0
     }
+}
+
+/// The same path, leaving and arriving straight up and down where it has the room to turn.
+fn upright(path: &[(Point, Point)]) -> Option<Vec<(Point, Point)>> {
+    let ([first, second, ..], [.., before, last]) = (path, path) else {
+        return None;
+    };
+    let mut upright = path.to_vec();
+    let fall = second.1.y - first.0.y;
+    if fall.abs() > HEAD {
+        upright[0].1 = Point::new(first.0.x, first.0.y + 0.45 * fall);
+    }
+    let start = if path.len() == 2 { first.0 } else { before.1 };
+    let fall = last.1.y - start.y;
+    if fall.abs() > HEAD {
+        let end = path.len() - 1;
+        upright[end].0 = Point::new(last.1.x, last.1.y - 0.45 * fall);
+    }
+    Some(upright)
 }
 
 fn dash(properties: &str) -> &'static str {

@@ -1,0 +1,355 @@
+//! The tester behind `mdbook test`: every Rust block of the book is compiled against the chapters'
+//! own libraries, and run.
+//!
+//! mdBook's own testing passes no libraries, so it is handed nothing that is left to test.
+
+use crate::cargo::{self, Libraries};
+use crate::markdown::{self, CodeBlock};
+use crate::preprocessor::display;
+use crate::problem::{Problem, Problems, line_at};
+use anyhow::{Context, Result};
+use mdbook_preprocessor::book::{Book, BookItem, Chapter};
+use mdbook_preprocessor::{Preprocessor, PreprocessorContext};
+use regex::Regex;
+use std::fmt;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::LazyLock;
+
+/// Tests every page of a book, and leaves mdBook none.
+#[derive(Debug, Default)]
+pub struct Blocks;
+
+impl Blocks {
+    /// The name that book.toml gives it.
+    pub const NAME: &'static str = "blocks";
+
+    /// Whether the tester has anything to do for this renderer of mdBook's.
+    pub fn supports(renderer: &str) -> bool {
+        renderer == "test"
+    }
+}
+
+impl Preprocessor for Blocks {
+    fn name(&self) -> &str {
+        Self::NAME
+    }
+
+    fn supports_renderer(&self, renderer: &str) -> Result<bool> {
+        Ok(Self::supports(renderer))
+    }
+
+    fn run(&self, ctx: &PreprocessorContext, mut book: Book) -> Result<Book> {
+        let root = canonical(&ctx.root)?;
+        let libraries = cargo::libraries(&root)?;
+        let folder = tempfile::tempdir()?;
+        let mut problems = Vec::new();
+        let mut total = Count::default();
+        for item in book.iter() {
+            let BookItem::Chapter(chapter) = item else {
+                continue;
+            };
+            let Some(page) = TestPage::of(chapter, &root, &ctx.config.book.src)? else {
+                continue;
+            };
+            let count = page.test(&libraries, folder.path(), &mut problems)?;
+            if !count.is_empty() {
+                eprintln!("{}: {count}", page.name);
+            }
+            total.add(&count);
+        }
+        eprintln!("All pages: {total}");
+        Problems::none_in(problems)?;
+        book.for_each_mut(|item| {
+            if let BookItem::Chapter(chapter) = item {
+                chapter.path = None;
+                chapter.content.clear();
+            }
+        });
+        Ok(book)
+    }
+}
+
+/// The path without `.` and links; rustdoc and cargo are to agree on names.
+fn canonical(root: &Path) -> Result<std::path::PathBuf> {
+    if cfg!(windows) {
+        // The canonical form of a path on Windows is one that few programs read.
+        return Ok(std::path::absolute(root)?);
+    }
+    Ok(root.canonicalize()?)
+}
+
+/// What became of some blocks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Count {
+    passed: usize,
+    failed: usize,
+    compile_fail: usize,
+    should_panic: usize,
+}
+
+impl Count {
+    fn is_empty(&self) -> bool {
+        self.passed + self.failed == 0
+    }
+
+    fn add(&mut self, other: &Count) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.compile_fail += other.compile_fail;
+        self.should_panic += other.should_panic;
+    }
+}
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let blocks = if self.passed == 1 { "block" } else { "blocks" };
+        write!(f, "{} {blocks} passed", self.passed)?;
+        let kinds: Vec<String> = [
+            (self.compile_fail, "compile_fail"),
+            (self.should_panic, "should_panic"),
+        ]
+        .iter()
+        .filter(|(number, _)| *number > 0)
+        .map(|(number, kind)| format!("{number} {kind}"))
+        .collect();
+        if !kinds.is_empty() {
+            write!(f, " ({})", kinds.join(", "))?;
+        }
+        if self.failed > 0 {
+            write!(f, ", {} failed", self.failed)?;
+        }
+        Ok(())
+    }
+}
+
+/// The Rust blocks of one page, and where its author wrote them.
+struct TestPage {
+    /// The file's name.
+    name: String,
+    /// The file as problems are to name it.
+    file: String,
+    blocks: Vec<(CodeBlock, Option<usize>)>,
+}
+
+impl TestPage {
+    fn of(chapter: &Chapter, root: &Path, src: &Path) -> Result<Option<Self>> {
+        let Some(source) = &chapter.source_path else {
+            return Ok(None);
+        };
+        let written = fs::read_to_string(root.join(src).join(source))
+            .with_context(|| format!("cannot read {}", source.display()))?;
+        Ok(Some(TestPage {
+            name: display(source),
+            file: display(&src.join(source)),
+            blocks: locate(&chapter.content, &written),
+        }))
+    }
+
+    fn test(
+        &self,
+        libraries: &Libraries,
+        folder: &Path,
+        problems: &mut Vec<Problem>,
+    ) -> Result<Count> {
+        let stem = Path::new(&self.name).file_stem().unwrap_or_default();
+        if self.blocks.is_empty() {
+            if cargo::is_chapter(&stem.to_string_lossy()) {
+                let message = "a chapter without a Rust block tests nothing";
+                problems.push(Problem::in_file(&self.file, message));
+            }
+            return Ok(Count::default());
+        }
+        let (markdown, lines) = self.markdown();
+        let page = folder.join(stem).with_extension("md");
+        fs::write(&page, markdown)?;
+        let mut rustdoc = Command::new(std::env::var_os("RUSTDOC").unwrap_or("rustdoc".into()));
+        rustdoc.args(["--test", "--edition=2024"]).arg(&page);
+        for (name, file) in &libraries.externs {
+            let mut argument = std::ffi::OsString::from(format!("{name}="));
+            argument.push(file);
+            rustdoc.arg("--extern").arg(argument);
+        }
+        for dir in &libraries.folders {
+            let mut argument = std::ffi::OsString::from("dependency=");
+            argument.push(dir);
+            rustdoc.arg("-L").arg(argument);
+        }
+        let output = rustdoc
+            .current_dir(folder)
+            .output()
+            .context("cannot run rustdoc")?;
+        let report = String::from_utf8_lossy(&output.stdout);
+        let mut count = Count::default();
+        for outcome in outcomes(&report) {
+            let index = lines
+                .iter()
+                .rposition(|&line| line <= outcome.line)
+                .unwrap_or(0);
+            let (block, source_line) = &self.blocks[index];
+            count.compile_fail += usize::from(block.words().any(|w| w.starts_with("compile_fail")));
+            count.should_panic += usize::from(block.words().any(|w| w == "should_panic"));
+            if outcome.passed {
+                count.passed += 1;
+                continue;
+            }
+            count.failed += 1;
+            let details = details(&report, outcome.line);
+            let message = format!("this Rust block fails\n{details}");
+            problems.push(match source_line {
+                Some(line) => Problem::new(&self.file, *line, message.trim_end()),
+                None => Problem::in_file(&self.file, message.trim_end()),
+            });
+        }
+        if count.passed + count.failed != self.blocks.len()
+            || count.failed == 0 && !output.status.success()
+        {
+            let errors = String::from_utf8_lossy(&output.stderr);
+            let message = format!(
+                "rustdoc tested {} of {} Rust blocks\n{report}{errors}",
+                count.passed + count.failed,
+                self.blocks.len()
+            );
+            problems.push(Problem::in_file(&self.file, message.trim_end()));
+        }
+        Ok(count)
+    }
+
+    /// A page with nothing but the blocks, and the line that each of them begins in.
+    fn markdown(&self) -> (String, Vec<usize>) {
+        let mut text = String::new();
+        let mut lines = Vec::new();
+        for (block, _) in &self.blocks {
+            lines.push(line_at(&text, text.len()));
+            let info = block.info.as_deref().unwrap_or("rust");
+            text.push_str(&format!("``````{info}\n"));
+            for line in block.code.lines().filter(|line| !is_outer(line)) {
+                text.push_str(line);
+                text.push('\n');
+            }
+            text.push_str("``````\n\n");
+        }
+        (text, lines)
+    }
+}
+
+/// Hidden lines that speak of the file they were included from, and have no place in a block: its
+/// documentation and its attributes. They would also keep rustdoc from compiling blocks together.
+fn is_outer(line: &str) -> bool {
+    line.strip_prefix("# ")
+        .map(str::trim_start)
+        .is_some_and(|hidden| hidden.starts_with("//!") || hidden.starts_with("#!["))
+}
+
+/// The Rust blocks of a page, each with its line in the text the author wrote. The includes change
+/// the length of blocks but not their number.
+fn locate(expanded: &str, written: &str) -> Vec<(CodeBlock, Option<usize>)> {
+    let rust = |text: &str| -> Vec<CodeBlock> {
+        let mut blocks = markdown::code_blocks(text);
+        blocks.retain(|block| block.language() == "rust");
+        blocks
+    };
+    let (blocks, originals) = (rust(expanded), rust(written));
+    let same = blocks.len() == originals.len();
+    blocks
+        .into_iter()
+        .enumerate()
+        .map(|(index, block)| {
+            let line = same.then(|| line_at(written, originals[index].range.start));
+            (block, line)
+        })
+        .collect()
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Outcome {
+    line: usize,
+    passed: bool,
+}
+
+fn outcomes(report: &str) -> Vec<Outcome> {
+    static TEST: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r"(?m)^test .*\(line (\d+)\).* \.\.\. (\w+)").expect("the pattern is valid")
+    });
+    TEST.captures_iter(report)
+        .filter_map(|test| {
+            Some(Outcome {
+                line: test[1].parse().ok()?,
+                passed: &test[2] == "ok",
+            })
+        })
+        .collect()
+}
+
+/// What rustdoc says of a block that failed.
+fn details(report: &str, line: usize) -> String {
+    let heading = format!("(line {line}) stdout ----");
+    report
+        .lines()
+        .skip_while(|text| !(text.starts_with("---- ") && text.ends_with(&heading)))
+        .skip(1)
+        .take_while(|text| !text.starts_with("---- ") && *text != "failures:")
+        .filter(|text| !text.is_empty())
+        .map(|text| format!("    {text}\n"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_found_in_the_authors_text() {
+        let written = "# A\n\n```rust\n{{#include a.rs}}\n```\n\n```text\nx\n```\n\n```rust,should_panic\n```\n";
+        let expanded = written.replace("{{#include a.rs}}", "a\nb\nc");
+        let lines: Vec<_> = locate(&expanded, written)
+            .into_iter()
+            .map(|b| b.1)
+            .collect();
+        assert_eq!(lines, [Some(3), Some(11)]);
+    }
+
+    #[test]
+    fn hidden_headers_are_left_out_of_blocks() {
+        assert!(is_outer("# //! A crate") && is_outer("# #![allow(x)]"));
+        assert!(
+            !is_outer("# // a comment") && !is_outer("//! shown") && !is_outer("# #[derive(X)]")
+        );
+    }
+
+    #[test]
+    fn rustdocs_report_is_read() {
+        let report = "\nrunning 3 tests\n\
+            test /t/p.md - A::B (line 3) ... ok\n\
+            test /t/p.md - A::B (line 9) - compile fail ... ok\n\
+            test /t/p.md - A::B (line 12) ... FAILED\n\nfailures:\n\n\
+            ---- /t/p.md - A::B (line 12) stdout ----\nTest executable failed\n\n  left: 1\n\n\nfailures:\n    x\n";
+        let outcomes = outcomes(report);
+        assert_eq!(
+            outcomes
+                .iter()
+                .map(|o| (o.line, o.passed))
+                .collect::<Vec<_>>(),
+            [(3, true), (9, true), (12, false)]
+        );
+        assert_eq!(
+            details(report, 12),
+            "    Test executable failed\n      left: 1\n"
+        );
+    }
+
+    #[test]
+    fn counts_are_said_in_words() {
+        let count = Count {
+            passed: 14,
+            failed: 0,
+            compile_fail: 1,
+            should_panic: 1,
+        };
+        assert_eq!(
+            count.to_string(),
+            "14 blocks passed (1 compile_fail, 1 should_panic)"
+        );
+    }
+}

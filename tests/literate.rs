@@ -1,0 +1,158 @@
+//! The promises of a literate book: all code is shown, no output is typed by hand, and nothing
+//! lies about unused.
+
+use binder::{Problem, cargo, directives, literate, outputs::Outputs, pictures};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The arguments of every directive of one name on a page.
+fn arguments<'a>(page: &'a str, name: &str) -> Vec<&'a str> {
+    let (found, _) = directives::find(page);
+    found
+        .into_iter()
+        .filter(|directive| directive.name == name)
+        .map(|directive| directive.arguments)
+        .collect()
+}
+
+fn assert_none(problems: &[Problem]) {
+    let list: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    assert!(
+        list.is_empty(),
+        "\n{}\n{} problems",
+        list.join("\n"),
+        list.len()
+    );
+}
+
+#[test]
+fn every_line_of_code_is_shown() {
+    assert_none(&literate::uncovered(root()).unwrap());
+}
+
+#[test]
+fn no_rust_block_is_ignored() {
+    assert_none(&literate::ignored_blocks(root()).unwrap());
+}
+
+#[test]
+fn text_is_typed_only_where_that_is_allowed() {
+    let list = "tests/typed-text-blocks.toml";
+    let exempt: toml::Table =
+        toml::from_str(&fs::read_to_string(root().join(list)).unwrap()).unwrap();
+    let exempt: BTreeSet<(String, String)> = exempt
+        .get("block")
+        .and_then(toml::Value::as_array)
+        .into_iter()
+        .flatten()
+        .map(|block| {
+            let text = |key: &str| {
+                let value = block.get(key).and_then(toml::Value::as_str).unwrap_or("");
+                assert!(!value.trim().is_empty(), "{list}: a block without {key}");
+                value.to_owned()
+            };
+            text("reason");
+            (text("file"), text("first_line"))
+        })
+        .collect();
+    let typed = literate::typed_text_blocks(root()).unwrap();
+    let mut problems: Vec<Problem> = typed
+        .iter()
+        .filter(|block| !exempt.contains(&(block.file.clone(), block.first_line.clone())))
+        .map(|block| {
+            let message = format!(
+                "typed by hand and not listed in {list}: {}",
+                block.first_line
+            );
+            Problem::new(&block.file, block.line, message)
+        })
+        .collect();
+    for (file, first_line) in &exempt {
+        if !typed
+            .iter()
+            .any(|block| (&block.file, &block.first_line) == (file, first_line))
+        {
+            let message = format!("{file} has no such block any more: {first_line}");
+            problems.push(Problem::in_file(list, message));
+        }
+    }
+    assert_none(&problems);
+}
+
+#[test]
+fn every_section_that_is_printed_is_shown() {
+    let outputs = Outputs::new(root());
+    let mut problems = Vec::new();
+    for chapter in outputs.chapters() {
+        let page = format!("book/src/{chapter}.md");
+        let text = fs::read_to_string(root().join(&page)).unwrap_or_default();
+        let shown = arguments(&text, "output");
+        for section in outputs.sections(&chapter).unwrap() {
+            let wanted = format!("{chapter} {}", section.name);
+            if !shown.contains(&wanted.as_str()) {
+                let message = format!("the page does not show {{{{#output {wanted}}}}}");
+                problems.push(Problem::in_file(&page, message));
+            }
+        }
+    }
+    assert_none(&problems);
+}
+
+#[test]
+fn every_figure_is_shown() {
+    let pages = literate::pages(root()).unwrap();
+    let shown: BTreeSet<(&str, &str)> = pages
+        .iter()
+        .flat_map(|(_, text)| arguments(text, "figure"))
+        .filter_map(|arguments| pictures::parse(arguments).ok())
+        .map(|(chapter, name, _)| (chapter, name))
+        .collect();
+    let problems: Vec<Problem> = figures::all()
+        .iter()
+        .filter(|figure| !shown.contains(&(figure.chapter, figure.name)))
+        .map(|figure| {
+            let message = format!(
+                "no page shows the figure {} {}",
+                figure.chapter, figure.name
+            );
+            Problem::in_file("book/figures", message)
+        })
+        .collect();
+    assert_none(&problems);
+}
+
+/// A snapshot belongs to a test that names it, or to the program of a chapter.
+#[test]
+fn every_snapshot_is_referred_to() {
+    let chapters = cargo::chapters(root()).unwrap();
+    let mut problems = Vec::new();
+    for entry in fs::read_dir(root().join("tests/snapshots")).unwrap() {
+        let file = entry.unwrap().file_name().into_string().unwrap();
+        // Files that insta writes for a person to review, and git does not keep.
+        if file.ends_with(".new") || file.contains(".snap.new.") || file.ends_with(".pending-snap")
+        {
+            continue;
+        }
+        let name = file.split(".snap").next().unwrap_or("");
+        let referred = match name.split_once("__") {
+            Some(("programs", chapter)) => chapters.contains(&chapter.replace('_', "-")),
+            Some((module, name)) => {
+                let test = fs::read_to_string(root().join(format!("tests/{module}.rs")));
+                test.is_ok_and(|test| {
+                    test.contains(&format!("\"{name}\"")) || test.contains(&format!("\"{name}."))
+                })
+            }
+            None => false,
+        };
+        if !referred {
+            let message = "no test refers to this snapshot".to_owned();
+            problems.push(Problem::in_file(format!("tests/snapshots/{file}"), message));
+        }
+    }
+    assert_none(&problems);
+}

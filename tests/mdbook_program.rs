@@ -1,0 +1,53 @@
+//! The plain `mdbook` program, with nothing but the book.toml, does what `book` does.
+
+use std::path::Path;
+use std::process::Command;
+
+/// A program to run in the book's folder, or nothing if `mdbook` is not there and need not be.
+fn mdbook() -> Option<Command> {
+    let mut mdbook = Command::new("mdbook");
+    mdbook.current_dir(env!("CARGO_MANIFEST_DIR"));
+    if Command::new("mdbook").arg("--version").output().is_ok() {
+        return Some(mdbook);
+    }
+    assert!(
+        std::env::var_os("BOOK_REQUIRE_TOOLS").is_none(),
+        "the mdbook program is not installed"
+    );
+    println!("skipped: mdbook_program (the mdbook program is not installed)");
+    None
+}
+
+fn assert_success(mut command: Command) -> String {
+    let output = command.output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        output.status.success(),
+        "{command:?} fails\n{}{errors}",
+        String::from_utf8_lossy(&output.stdout)
+    );
+    errors
+}
+
+#[test]
+fn mdbook_builds_the_same_book() {
+    let Some(mut mdbook) = mdbook() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (theirs, ours) = (folder.path().join("theirs"), folder.path().join("ours"));
+    mdbook.arg("build").arg("--dest-dir").arg(&theirs);
+    assert_success(mdbook);
+    binder::bind::bind_into(Path::new(env!("CARGO_MANIFEST_DIR")), &ours).unwrap();
+    let read = |dir: &Path| std::fs::read_to_string(dir.join("print.html")).unwrap();
+    let main = |page: &str| page.split("<main>").nth(1).map(str::to_owned);
+    assert!(main(&read(&ours)).is_some());
+    assert_eq!(main(&read(&theirs)), main(&read(&ours)));
+}
+
+#[test]
+fn mdbook_tests_every_block() {
+    let Some(mut mdbook) = mdbook() else { return };
+    mdbook.arg("test");
+    let report = assert_success(mdbook);
+    assert!(report.contains("blocks passed"), "{report}");
+    println!("{report}");
+}
