@@ -274,3 +274,10 @@ fn this_book_has_no_problems() {
         panic!("{error:#}");
     }
 }
+
+#[test]
+fn every_rust_block_of_this_book_passes() {
+    if let Err(error) = bind::test(Path::new(env!("CARGO_MANIFEST_DIR"))) {
+        panic!("{error:#}");
+    }
+}

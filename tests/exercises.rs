@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+mod support;
+
 fn exercises() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("chapters/exercises")
 }
@@ -79,21 +81,17 @@ fn every_exercise_passes_on_its_solution() {
     }
 }
 
-/// Compulsory where the stubs are untouched: a reader's own answers turn it red by design.
+/// A reader's own answers are no stubs any more, and nothing is wrong with that.
 #[test]
 fn stubs_are_the_solutions_cut_and_judged_red() {
-    if std::env::var_os("BOOK_REQUIRE_TOOLS").is_none() {
-        println!(
-            "skipped: stubs_are_the_solutions_cut_and_judged_red (the reader may have solved some)"
-        );
-        return;
-    }
     for chapter in chapters() {
-        assert!(
-            read("src", &chapter) == cut(&read("solutions", &chapter)),
-            "chapters/exercises/src/{chapter}.rs is not its solution cut: move it away and run \
-             `cargo test --test exercises -- --ignored`"
-        );
+        if read("src", &chapter) != cut(&read("solutions", &chapter)) {
+            support::skip(
+                "stubs_are_the_solutions_cut_and_judged_red",
+                &format!("chapters/exercises/src/{chapter}.rs has been changed"),
+            );
+            return;
+        }
     }
     let verdicts = judge(&[]);
     for (name, passed) in &verdicts {

@@ -1,5 +1,6 @@
 //! Binding: the whole book as HTML, checked before anybody sees it.
 
+use crate::blocks::Blocks;
 use crate::links;
 use crate::preprocessor::Binder;
 use crate::problem::{Problem, Problems};
@@ -45,6 +46,17 @@ pub fn bind_into(root: &Path, target: &Path) -> Result<()> {
 pub fn check(root: &Path) -> Result<()> {
     let dir = tempfile::tempdir()?;
     render(load(root)?, &dir.path().join("book"))
+}
+
+/// Compiles and runs every Rust block of the book at `root`, as `mdbook test` does.
+///
+/// # Errors
+/// If a block fails, or anything else is wrong with the book.
+pub fn test(root: &Path) -> Result<()> {
+    let mut book = load(root)?;
+    book.with_preprocessor(Binder::strict());
+    book.with_preprocessor(Blocks);
+    book.test(Vec::new())
 }
 
 /// The book at `root`, its preprocessors among them as book.toml orders them.

@@ -44,6 +44,16 @@ fn parse_part(part: &str) -> Part {
     }
 }
 
+/// The file that a block of code is a listing of: the one that its only line includes, from the
+/// root of the book.
+pub fn listed_file(code: &str) -> Option<&str> {
+    static INCLUDE: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r"^\{\{#(?:rustdoc_)?include (?:\.\./)*([^:}]+)(?::[^}]*)?\}\}\n?$")
+            .expect("the pattern is valid")
+    });
+    Some(INCLUDE.captures(code)?.get(1)?.as_str())
+}
+
 /// The names of the anchors that a text opens, in order.
 pub fn anchors(text: &str) -> Vec<&str> {
     static OPENING: LazyLock<Regex> =
@@ -126,6 +136,16 @@ mod tests {
         assert_eq!(part("a.rs:3:5"), Part::Lines(2..5));
         assert_eq!(part("a.rs:3:"), Part::Lines(2..usize::MAX));
         assert_eq!(part("a.rs::5"), Part::Lines(0..5));
+    }
+
+    #[test]
+    fn a_listing_is_one_include_and_nothing_else() {
+        assert_eq!(
+            listed_file("{{#rustdoc_include ../../chapters/a/src/lib.rs:b}}\n"),
+            Some("chapters/a/src/lib.rs")
+        );
+        assert_eq!(listed_file("{{#include a.rs}}"), Some("a.rs"));
+        assert_eq!(listed_file("use x;\n{{#include a.rs}}\n"), None);
     }
 
     #[test]

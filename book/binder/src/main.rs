@@ -77,7 +77,10 @@ fn run(cli: Cli) -> Result<ExitCode> {
     match cli.command {
         None => bind_and_tell(cli.open)?,
         Some(Command::Serve { port, open }) => serve(port, open || cli.open)?,
-        Some(Command::Test) => test()?,
+        Some(Command::Test) => {
+            progress("Testing the Rust blocks …\n");
+            bind::test(&root()?)?;
+        }
         Some(Command::Preprocess {
             name,
             question: Some(Question::Supports { renderer }),
@@ -132,18 +135,6 @@ fn serve(port: u16, open: bool) -> Result<()> {
     }
     std::thread::spawn(move || site.run());
     rebind_on_change(&root, &version)
-}
-
-/// What `mdbook test` does, without mdBook's program.
-fn test() -> Result<()> {
-    let mut book = bind::load(&root()?)?;
-    book.with_preprocessor(Binder::strict());
-    book.with_preprocessor(Blocks);
-    progress("Testing the Rust blocks …");
-    if stderr().is_terminal() {
-        eprintln!();
-    }
-    book.test(Vec::new())
 }
 
 /// Answers mdBook. Before anything is handed on for HTML the book is bound once and thrown away:

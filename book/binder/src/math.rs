@@ -70,6 +70,25 @@ fn stray(offsets: Vec<usize>) -> Vec<(usize, String)> {
     problems
 }
 
+/// A formula within a line, joined to the punctuation that follows it, so that no line begins with
+/// a comma.
+pub fn keep_with_punctuation(
+    text: &str,
+    range: Range<usize>,
+    html: String,
+) -> (Range<usize>, String) {
+    let rest = &text[range.end..];
+    let behind = rest.trim_start_matches(['.', ',', ';', ':', '?', '!', ')', '’']);
+    let punctuation = &rest[..rest.len() - behind.len()];
+    if punctuation.is_empty() {
+        return (range, html);
+    }
+    (
+        range.start..range.end + punctuation.len(),
+        format!("<span class=\"unbroken\">{html}{punctuation}</span>"),
+    )
+}
+
 /// The translator from LaTeX to MathML.
 pub struct Math(LatexToMathML);
 
@@ -215,6 +234,16 @@ mod tests {
     fn a_formula_in_a_table_stays_in_its_cell() {
         let html = Math::new().unwrap().render(r"\|q\| = |k|", false).unwrap();
         assert!(!html.contains('|'), "{html}");
+    }
+
+    #[test]
+    fn punctuation_stays_with_its_formula() {
+        let joined = |text| keep_with_punctuation(text, 2..5, "M".to_owned());
+        assert_eq!(
+            joined("a $b$), c"),
+            (2..7, "<span class=\"unbroken\">M),</span>".to_owned())
+        );
+        assert_eq!(joined("a $b$ c."), (2..5, "M".to_owned()));
     }
 
     #[test]

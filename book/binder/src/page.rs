@@ -167,8 +167,12 @@ impl Press {
         );
         for formula in formulas {
             match self.math.render(&formula.tex, formula.display) {
-                Ok(html) if purpose == Purpose::Reading => edits.push((formula.range, html)),
-                Ok(_) => {}
+                Ok(_) if purpose == Purpose::Testing => {}
+                Ok(html) if formula.display => edits.push((formula.range, html)),
+                Ok(html) => {
+                    let (range, html) = math::keep_with_punctuation(page.text, formula.range, html);
+                    edits.push((range, html));
+                }
                 Err(message) => problems.push(page.problem(formula.range.start, message)),
             }
         }
@@ -208,6 +212,10 @@ impl Press {
                         message,
                     )),
                 }
+            } else if purpose == Purpose::Reading
+                && let Some(file) = includes::listed_file(&block.code)
+            {
+                edits.push((start..start, format!("<p class=\"listing\">{file}</p>\n\n")));
             }
         }
     }
@@ -301,6 +309,17 @@ mod tests {
         assert_eq!(problems, [""; 0]);
         assert!(made.contains("<mn>0&#46;5</mn>"), "{made}");
         assert!(made.ends_with("```text\n# a: A\nline\nq = 0.5\n```\n"));
+    }
+
+    #[test]
+    fn a_listing_says_which_file_it_is_from() {
+        let listing = "```rust\n{{#rustdoc_include ../../chapters/a/src/lib.rs:b}}\n```\n";
+        let (made, _) = press(listing, Purpose::Reading);
+        assert_eq!(
+            made,
+            format!("<p class=\"listing\">chapters/a/src/lib.rs</p>\n\n{listing}")
+        );
+        assert_eq!(press(listing, Purpose::Testing).0, listing);
     }
 
     #[test]

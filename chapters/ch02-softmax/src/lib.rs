@@ -37,7 +37,7 @@ pub fn softmax<F: NdFloat>(scores: ArrayView1<F>) -> Array1<F> {
     if largest == F::neg_infinity() {
         return Array1::zeros(scores.len());
     }
-    // a_j = exp(e_j − max) / Σ_l exp(e_l − max): every exponent is ≤ 0 and one of them is 0.
+    // a_j = exp(e_j − max) / Σ_l exp(e_l − max): no exponent is above 0, one is 0.
     naive_softmax(scores.mapv(|e| e - largest).view())
 }
 
@@ -134,7 +134,7 @@ pub fn weighted_sum<F: NdFloat>(
 // ANCHOR_END: weighted_sum
 
 /// What attention returns: the answer to every query, and the weights that made it.
-// ANCHOR: attend
+// ANCHOR: attention_type
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attention<F> {
     /// The weighted sums `A V`, `m × d_v`.
@@ -142,6 +142,7 @@ pub struct Attention<F> {
     /// The attention weights `A`, `m × n`.
     pub weights: Array2<F>,
 }
+// ANCHOR_END: attention_type
 
 /// From scores to answers: weights by softmax, then the weighted sums of the values.
 ///
@@ -149,6 +150,7 @@ pub struct Attention<F> {
 ///
 /// # Errors
 /// If there is not one score for each value.
+// ANCHOR: attend
 pub fn attend<F: NdFloat>(
     scores: ArrayView2<F>,
     values: ArrayView2<F>,
@@ -163,7 +165,7 @@ pub fn attend<F: NdFloat>(
 /// `ch01_alignment::first_example`.
 ///
 /// Source: Vasilev, *Python Deep Learning*, 3rd edition (2023), chapter 7.
-// ANCHOR: example_values
+// ANCHOR: first_example_values
 pub fn first_example_values() -> Array2<f64> {
     array![
         [4.0, 5.0, 6.0, 7.0],
@@ -172,9 +174,11 @@ pub fn first_example_values() -> Array2<f64> {
         [6.0, 7.0, 8.0, 9.0],
     ]
 }
+// ANCHOR_END: first_example_values
 
 /// The values of the book's second example (4 × 5), whose columns have nothing to do with each
 /// other; queries and keys are `ch01_alignment::second_example`.
+// ANCHOR: second_example_values
 pub fn second_example_values() -> Array2<f64> {
     array![
         [1.0, -2.0, 0.0, 0.5, 3.0],
@@ -183,4 +187,4 @@ pub fn second_example_values() -> Array2<f64> {
         [2.5, 1.0, 0.5, -3.0, -1.5],
     ]
 }
-// ANCHOR_END: example_values
+// ANCHOR_END: second_example_values

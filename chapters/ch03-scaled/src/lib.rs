@@ -112,20 +112,22 @@ pub fn dot_product_spread(
 // ANCHOR_END: dot_product_spread
 
 /// How far the softmax has saturated for a typical query: the medians of many random ones.
-// ANCHOR: saturation
+// ANCHOR: saturation_type
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Saturation {
-    /// The largest weight of a row: 1/n if all are equal, 1 if one key takes everything.
+    /// The largest weight of a row: 1/n if all are equal, 1 if one takes everything.
     pub largest_weight: f64,
-    /// The size of the softmax's gradient: the root of the sum of the squares of its Jacobian.
+    /// The size of the softmax's gradient: the root of its Jacobian's sum of squares.
     pub gradient: f64,
 }
+// ANCHOR_END: saturation_type
 
 /// The saturation of random queries against `n` random keys, all `d_k` wide: without the scale, and
 /// with it. Both are measured on the same `samples` draws.
 ///
 /// # Errors
 /// If `d_k`, `n` or `samples` is 0.
+// ANCHOR: saturation
 pub fn saturation(
     d_k: usize,
     n: usize,
