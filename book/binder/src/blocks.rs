@@ -195,6 +195,8 @@ impl TestPage {
         let page = folder.join(self.name.replace('/', "-"));
         fs::write(&page, markdown)?;
         let mut rustdoc = Command::new(std::env::var_os("RUSTDOC").unwrap_or("rustdoc".into()));
+        // A trace of calls says nothing about the block, and hides what does.
+        rustdoc.env_remove("RUST_BACKTRACE");
         rustdoc.args(["--test", "--edition=2024"]).arg(&page);
         for (name, file) in &libraries.externs {
             let mut argument = std::ffi::OsString::from(format!("{name}="));
