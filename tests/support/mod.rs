@@ -4,7 +4,7 @@ use std::io::Write;
 
 /// Says that a test is passed over, and why. Where nothing may be lacking, because the variable
 /// `BOOK_REQUIRE_TOOLS` is set, this is a failure instead.
-pub fn skip(test: &str, why: &str) {
+pub(crate) fn skip(test: &str, why: &str) {
     assert!(
         std::env::var_os("BOOK_REQUIRE_TOOLS").is_none(),
         "{test} cannot be skipped here: {why}"

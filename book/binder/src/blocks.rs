@@ -16,6 +16,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Tests every page of a book, and leaves mdBook none.
 #[derive(Debug, Default)]
@@ -44,20 +45,24 @@ impl Preprocessor for Blocks {
         let root = canonical(&ctx.root)?;
         let libraries = cargo::libraries(&root)?;
         let folder = tempfile::tempdir()?;
+        let mut pages = Vec::new();
+        for item in book.iter() {
+            if let BookItem::Chapter(chapter) = item {
+                pages.extend(TestPage::of(chapter, &root, &ctx.config.book.src)?);
+            }
+        }
         let mut problems = Vec::new();
         let mut total = Count::default();
-        for item in book.iter() {
-            let BookItem::Chapter(chapter) = item else {
-                continue;
-            };
-            let Some(page) = TestPage::of(chapter, &root, &ctx.config.book.src)? else {
-                continue;
-            };
-            let count = page.test(&libraries, folder.path(), &mut problems)?;
+        for (page, tested) in pages
+            .iter()
+            .zip(test_all(&pages, &libraries, folder.path()))
+        {
+            let (count, mut found) = tested?;
             if !count.is_empty() {
                 eprintln!("{}: {count}", page.name);
             }
             total.add(&count);
+            problems.append(&mut found);
         }
         eprintln!("All pages: {total}");
         Problems::none_in(problems)?;
@@ -78,6 +83,35 @@ fn canonical(root: &Path) -> Result<std::path::PathBuf> {
         return Ok(std::path::absolute(root)?);
     }
     Ok(root.canonicalize()?)
+}
+
+/// What became of each page, in order. Rustdoc compiles a page on one core, so several are tested
+/// side by side.
+fn test_all(
+    pages: &[TestPage],
+    libraries: &Libraries,
+    folder: &Path,
+) -> Vec<Result<(Count, Vec<Problem>)>> {
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut tested = Vec::new();
+        while let index = next.fetch_add(1, Ordering::Relaxed)
+            && let Some(page) = pages.get(index)
+        {
+            tested.push((index, page.test(libraries, folder)));
+        }
+        tested
+    };
+    let mut tested: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        let results = threads.into_iter().map(|thread| thread.join());
+        results
+            .flat_map(|tested| tested.expect("a test of a page does not panic"))
+            .collect()
+    });
+    tested.sort_by_key(|(index, _)| *index);
+    tested.into_iter().map(|(_, result)| result).collect()
 }
 
 /// What became of some blocks.
@@ -147,24 +181,22 @@ impl TestPage {
         }))
     }
 
-    fn test(
-        &self,
-        libraries: &Libraries,
-        folder: &Path,
-        problems: &mut Vec<Problem>,
-    ) -> Result<Count> {
+    fn test(&self, libraries: &Libraries, folder: &Path) -> Result<(Count, Vec<Problem>)> {
+        let mut problems = Vec::new();
         let stem = Path::new(&self.name).file_stem().unwrap_or_default();
         if self.blocks.is_empty() {
             if cargo::is_chapter(&stem.to_string_lossy()) {
                 let message = "a chapter without a Rust block tests nothing";
                 problems.push(Problem::in_file(&self.file, message));
             }
-            return Ok(Count::default());
+            return Ok((Count::default(), problems));
         }
         let (markdown, lines) = self.markdown();
-        let page = folder.join(stem).with_extension("md");
+        let page = folder.join(self.name.replace('/', "-"));
         fs::write(&page, markdown)?;
         let mut rustdoc = Command::new(std::env::var_os("RUSTDOC").unwrap_or("rustdoc".into()));
+        // A trace of calls says nothing about the block, and hides what does.
+        rustdoc.env_remove("RUST_BACKTRACE");
         rustdoc.args(["--test", "--edition=2024"]).arg(&page);
         for (name, file) in &libraries.externs {
             let mut argument = std::ffi::OsString::from(format!("{name}="));
@@ -213,7 +245,7 @@ impl TestPage {
             );
             problems.push(Problem::in_file(&self.file, message.trim_end()));
         }
-        Ok(count)
+        Ok((count, problems))
     }
 
     /// A page with nothing but the blocks, and the line that each of them begins in.
