@@ -215,7 +215,14 @@ impl Press {
             } else if purpose == Purpose::Reading
                 && let Some(file) = includes::listed_file(&block.code)
             {
-                edits.push((start..start, format!("<p class=\"listing\">{file}</p>\n\n")));
+                // A reader is shown the listing alone; the rest of its file, which rustdoc_include
+                // hides in the block, is there for the tests.
+                let listing =
+                    page.text[block.range.clone()].replacen("#rustdoc_include", "#include", 1);
+                edits.push((
+                    block.range,
+                    format!("<p class=\"listing\">{file}</p>\n\n{listing}"),
+                ));
             }
         }
     }
@@ -317,7 +324,8 @@ mod tests {
         let (made, _) = press(listing, Purpose::Reading);
         assert_eq!(
             made,
-            format!("<p class=\"listing\">chapters/a/src/lib.rs</p>\n\n{listing}")
+            "<p class=\"listing\">chapters/a/src/lib.rs</p>\n\n\
+             ```rust\n{{#include ../../chapters/a/src/lib.rs:b}}\n```\n"
         );
         assert_eq!(press(listing, Purpose::Testing).0, listing);
     }

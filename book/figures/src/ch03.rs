@@ -3,17 +3,17 @@
 use anyhow::Result;
 use ch01_alignment::{alignment_scores, first_example};
 use ch02_softmax::attention_weights;
-use ch03_scaled::{Saturation, dot_product_spread, saturation as measure, scale, scaled_scores};
+use ch03_scaled::{
+    KEYS, PAIRS, QUERIES, SEED, Saturation, WIDTHS, dot_product_spread, saturation as measure,
+    scale, scaled_scores,
+};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use crate::canvas::{Canvas, Face, Mark, Stroke};
+use crate::canvas::{Face, Mark, Stroke};
 use crate::chart::{Bars, Plot, Scale, Series};
 use crate::picture::Picture;
 use crate::style::{Colour, number, numbered, short, sub};
-
-/// The widths of the measurements: 1, 4, 16, … 1024.
-const WIDTHS: [usize; 6] = [1, 4, 16, 64, 256, 1024];
 
 fn width_ticks() -> impl Iterator<Item = (f64, String)> {
     WIDTHS.into_iter().map(|d_k| (d_k as f64, d_k.to_string()))
@@ -21,19 +21,18 @@ fn width_ticks() -> impl Iterator<Item = (f64, String)> {
 
 /// The variance of random dot products against their width, without the scale and with it.
 pub(crate) fn spread() -> Result<Picture> {
-    const SAMPLES: usize = 5000;
-    let mut rng = ChaCha8Rng::seed_from_u64(3);
+    let mut rng = ChaCha8Rng::seed_from_u64(SEED);
     let mut unscaled = Vec::new();
     let mut scaled = Vec::new();
     for d_k in WIDTHS {
-        let (_, variance) = dot_product_spread(d_k, SAMPLES, &mut rng)?;
+        let (_, variance) = dot_product_spread(d_k, PAIRS, &mut rng)?;
         unscaled.push((d_k as f64, variance));
         // Scaled scores are the same draws times a constant, whose square scales their variance.
         scaled.push((d_k as f64, variance * scale::<f64>(d_k)?.powi(2)));
     }
     let last = WIDTHS.len() - 1;
     let alt = format!(
-        "The variance of q · k, measured over {SAMPLES} random pairs, grows with the width d_k: from {} at \
+        "The variance of q · k, measured over {PAIRS} random pairs, grows with the width d_k: from {} at \
          {} to {} at {}, along the line variance = d_k. Divided by the root of d_k, the variance stays \
          near 1: {} at the end.",
         number(unscaled[0].1, 2),
@@ -77,12 +76,10 @@ pub(crate) fn spread() -> Result<Picture> {
 
 /// How the softmax saturates as the width grows, and what the scale does about it.
 pub(crate) fn saturation() -> Result<Picture> {
-    const KEYS: usize = 16;
-    const SAMPLES: usize = 401;
-    let mut rng = ChaCha8Rng::seed_from_u64(2017);
+    let mut rng = ChaCha8Rng::seed_from_u64(SEED);
     let measured: Vec<[Saturation; 2]> = WIDTHS
         .into_iter()
-        .map(|d_k| measure(d_k, KEYS, SAMPLES, &mut rng))
+        .map(|d_k| measure(d_k, KEYS, QUERIES, &mut rng))
         .collect::<Result<_>>()?;
     let curve = |value: fn(&[Saturation; 2]) -> f64| -> Vec<(f64, f64)> {
         WIDTHS
@@ -94,73 +91,79 @@ pub(crate) fn saturation() -> Result<Picture> {
     let (first, last) = (measured[0], measured[WIDTHS.len() - 1]);
     let alt = format!(
         "A softmax over {KEYS} random keys, without the scale and with it, against the width. From width \
-         {} to {} the median largest weight goes from {} to {} without the scale and to {} with it; the \
-         gradient shrinks from {} to {} without and is {} with it.",
+         {} to {} the median largest weight goes from {} to {} without the scale and to {} with it. The \
+         median size of the gradient by the query goes from {} to {} without the scale, by way of {} at \
+         width {}, and to {} with it.",
         WIDTHS[0],
         WIDTHS[WIDTHS.len() - 1],
         number(first[0].largest_weight, 2),
         number(last[0].largest_weight, 2),
         number(last[1].largest_weight, 2),
         number(first[0].gradient, 2),
-        number(last[0].gradient, 2),
+        number(last[0].gradient, 4),
+        number(measured[2][0].gradient, 2),
+        WIDTHS[2],
         number(last[1].gradient, 2)
     );
-    Picture::paint((360, 372), alt, |canvas| {
-        let weights = [
+    Picture::paint((360, 384), alt, |canvas| {
+        let x = || Scale::log((0.8, 1300.0), (42.0, 348.0));
+        let weights = Plot {
+            canvas,
+            x: x(),
+            y: Scale::linear((0.0, 1.0), (138.0, 30.0)),
+        };
+        canvas.text((6.0, 10.0), "median largest weight", Face::TEXT)?;
+        weights.y_ticks([0.0, 0.5, 1.0].map(|y| (y, short(y))))?;
+        compare(
+            &weights,
             curve(|m| m[0].largest_weight),
             curve(|m| m[1].largest_weight),
-        ];
-        let gradients = [curve(|m| m[0].gradient), curve(|m| m[1].gradient)];
-        panel(
-            canvas,
-            "median largest weight",
-            8.0,
-            (1.0, &[0.0, 0.5, 1.0]),
-            &weights,
-            [15.0, 15.0],
+            [(-4.0, 15.0), (0.0, 15.0)],
         )?;
-        panel(
+        let gradients = Plot {
             canvas,
-            "median size of the softmax’s gradient",
-            196.0,
-            (0.4, &[0.0, 0.2, 0.4]),
+            x: x(),
+            y: Scale::log((2e-4, 3.0), (340.0, 222.0)),
+        };
+        canvas.text(
+            (6.0, 204.0),
+            "median size of the gradient ∂a/∂q",
+            Face::TEXT,
+        )?;
+        gradients.y_ticks([0.001, 0.01, 0.1, 1.0].map(|y| (y, short(y))))?;
+        compare(
             &gradients,
-            [-42.0, 15.0],
+            curve(|m| m[0].gradient),
+            curve(|m| m[1].gradient),
+            [(-62.0, 6.0), (0.0, -13.0)],
         )
     })
 }
 
-/// One measurement, unscaled and scaled, against the width.
-fn panel(
-    canvas: &Canvas,
-    title: &str,
-    top: f64,
-    (highest, ticks): (f64, &[f64]),
-    [unscaled, scaled]: &[Vec<(f64, f64)>; 2],
-    aside: [f64; 2],
+/// A measurement without the scale and with it, against the width, named at width 256.
+fn compare(
+    plot: &Plot,
+    unscaled: Vec<(f64, f64)>,
+    scaled: Vec<(f64, f64)>,
+    asides: [(f64, f64); 2],
 ) -> Result<()> {
-    let plot = Plot {
-        canvas,
-        x: Scale::log((0.8, 1300.0), (34.0, 348.0)),
-        y: Scale::linear((0.0, highest), (top + 130.0, top + 22.0)),
-    };
-    canvas.text((6.0, top + 2.0), title, Face::TEXT)?;
-    plot.y_ticks(ticks.iter().map(|&y| (y, format!("{y}"))))?;
     plot.x_axis(width_ticks(), &format!("width {}", sub("d", "k")))?;
-    plot.curve(unscaled, Stroke::new(Colour::B, 2.2).dashed(6.0, 3.0))?;
-    plot.curve(scaled, Stroke::new(Colour::A, 2.2))?;
-    plot.marks(unscaled, Mark::Disc, Colour::B)?;
-    plot.marks(scaled, Mark::Square, Colour::A)?;
+    plot.curve(&unscaled, Stroke::new(Colour::B, 2.2).dashed(6.0, 3.0))?;
+    plot.curve(&scaled, Stroke::new(Colour::A, 2.2))?;
+    plot.marks(&unscaled, Mark::Disc, Colour::B)?;
+    plot.marks(&scaled, Mark::Square, Colour::A)?;
     let names = [
         "without the scale".to_owned(),
         format!("with 1/√{}", sub("d", "k")),
     ];
     for ((points, colour), (name, aside)) in [(unscaled, Colour::B), (scaled, Colour::A)]
         .into_iter()
-        .zip(names.into_iter().zip(aside))
+        .zip(names.into_iter().zip(asides))
     {
         let (x, y) = plot.at(points[4].0, points[4].1);
-        canvas.text((x, y + aside), name, Face::CENTRED.bold().colour(colour))?;
+        let place = (x + aside.0, y + aside.1);
+        plot.canvas
+            .text(place, name, Face::CENTRED.bold().colour(colour))?;
     }
     Ok(())
 }

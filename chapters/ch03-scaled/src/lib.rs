@@ -84,6 +84,19 @@ pub fn softmax_jacobian<F: NdFloat>(weights: ArrayView1<F>) -> Array2<F> {
 }
 // ANCHOR_END: softmax_jacobian
 
+/// The widths at which this chapter measures.
+// ANCHOR: settings
+pub const WIDTHS: [usize; 6] = [1, 4, 16, 64, 256, 1024];
+/// The seed of its random numbers.
+pub const SEED: u64 = 2017;
+/// How many dot products it draws at each width.
+pub const PAIRS: usize = 4_000;
+/// How many queries it draws at each width, and how many keys for each of them.
+pub const QUERIES: usize = 401;
+/// See [`QUERIES`].
+pub const KEYS: usize = 16;
+// ANCHOR_END: settings
+
 /// A vector of `width` independent numbers of mean 0 and variance 1.
 // ANCHOR: random_vector
 pub fn random_vector(width: usize, rng: &mut impl Rng) -> Array1<f64> {
@@ -115,9 +128,9 @@ pub fn dot_product_spread(
 // ANCHOR: saturation_type
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Saturation {
-    /// The largest weight of a row: 1/n if all are equal, 1 if one takes everything.
+    /// The largest weight: 1/n if all are equal, 1 if one takes everything.
     pub largest_weight: f64,
-    /// The size of the softmax's gradient: the root of its Jacobian's sum of squares.
+    /// How far the weights move when the query does: the size of `∂a/∂q`, `n × d_k`.
     pub gradient: f64,
 }
 // ANCHOR_END: saturation_type
@@ -143,19 +156,25 @@ pub fn saturation(
     let mut gradients = [vec![], vec![]];
     for _ in 0..samples {
         let query = random_vector(d_k, rng);
-        let scores =
-            Array1::from_shape_simple_fn(n, || query.dot(&random_vector(d_k, rng)));
+        let keys =
+            Array2::from_shape_simple_fn((n, d_k), || StandardNormal.sample(rng));
         for (i, factor) in factors.into_iter().enumerate() {
-            let weights = softmax((&scores * factor).view());
-            let jacobian = softmax_jacobian(weights.view());
+            // e = c K q, so ∂a/∂q = J · c K
+            let weights = softmax((keys.dot(&query) * factor).view());
+            let gradient = softmax_jacobian(weights.view()).dot(&keys) * factor;
             largest_weights[i].push(weights.fold(0.0, |a: f64, &b| a.max(b)));
-            gradients[i].push(jacobian.mapv(|d| d * d).sum().sqrt());
+            gradients[i].push(size(gradient.view()));
         }
     }
     Ok([0, 1].map(|i| Saturation {
         largest_weight: median(&mut largest_weights[i]),
         gradient: median(&mut gradients[i]),
     }))
+}
+
+/// The size of a table of numbers: the root of the sum of their squares.
+pub fn size(table: ArrayView2<f64>) -> f64 {
+    table.mapv(|x| x * x).sum().sqrt()
 }
 
 fn median(samples: &mut [f64]) -> f64 {

@@ -4,8 +4,9 @@ use anyhow::Result;
 use ch01_alignment::{alignment_scores, first_example, second_example};
 use ch02_softmax::{attend, first_example_values, second_example_values, softmax};
 use ch03_scaled::{
-    dot_product_spread, random_vector, saturation, scale,
-    scaled_dot_product_attention, scaled_scores, softmax_jacobian,
+    KEYS, PAIRS, QUERIES, SEED, WIDTHS, dot_product_spread, random_vector,
+    saturation, scale, scaled_dot_product_attention, scaled_scores, size,
+    softmax_jacobian,
 };
 use ndarray::{Array1, Array2, Axis};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -22,11 +23,11 @@ fn main() -> Result<()> {
 
 // ANCHOR: spread
 fn spread() -> Result<()> {
-    println!("# spread: 10,000 random dot products at each width");
-    let mut rng = ChaCha8Rng::seed_from_u64(2017);
+    println!("# spread: {PAIRS} random dot products at each width");
+    let mut rng = ChaCha8Rng::seed_from_u64(SEED);
     println!(" d_k     mean  variance  variance / d_k");
-    for d_k in [1, 4, 16, 64, 256] {
-        let (mean, variance) = dot_product_spread(d_k, 10_000, &mut rng)?;
+    for d_k in WIDTHS {
+        let (mean, variance) = dot_product_spread(d_k, PAIRS, &mut rng)?;
         let ratio = variance / d_k as f64;
         println!("{d_k:4} {mean:8.3} {variance:9.3} {ratio:15.3}");
     }
@@ -37,14 +38,16 @@ fn spread() -> Result<()> {
 
 // ANCHOR: saturate
 fn saturate() -> Result<()> {
-    println!("# saturation: 16 random keys, and the median of 401 random queries");
-    let mut rng = ChaCha8Rng::seed_from_u64(2017);
+    println!(
+        "# saturation: {KEYS} random keys, and the median of {QUERIES} random queries"
+    );
+    let mut rng = ChaCha8Rng::seed_from_u64(SEED);
     println!("       largest weight      size of gradient");
     println!(" d_k  unscaled  scaled    unscaled  scaled");
-    for d_k in [1, 4, 16, 64, 256, 1024] {
-        let [unscaled, scaled] = saturation(d_k, 16, 401, &mut rng)?;
+    for d_k in WIDTHS {
+        let [unscaled, scaled] = saturation(d_k, KEYS, QUERIES, &mut rng)?;
         println!(
-            "{d_k:4} {:9.3} {:7.3} {:11.1e} {:7.1e}",
+            "{d_k:4} {:9.3} {:7.3} {:11.4} {:7.4}",
             unscaled.largest_weight,
             scaled.largest_weight,
             unscaled.gradient,
@@ -67,16 +70,15 @@ fn jacobian() -> Result<()> {
         "row sums = {:.3}",
         jacobian.sum_axis(Axis(1)).mapv(f64::abs)
     );
-    println!("size = {:.4}", size(&jacobian));
+    println!("size = {:.4}", size(jacobian.view()));
     let tenfold = scores.mapv(|e| 10.0 * e);
     let jacobian = softmax_jacobian(softmax(tenfold.row(0)).view());
-    println!("size at ten times the scores = {:.1e}", size(&jacobian));
+    println!(
+        "size at ten times the scores = {:.1e}",
+        size(jacobian.view())
+    );
     println!();
     Ok(())
-}
-
-fn size(jacobian: &Array2<f64>) -> f64 {
-    jacobian.mapv(|d| d * d).sum().sqrt()
 }
 
 fn show(name: &str, matrix: &Array2<f64>) {
@@ -110,6 +112,8 @@ fn first() -> Result<()> {
     println!("weights, scaled = {:.3}", scaled.weights.row(0));
     println!("r, unscaled = {:.3}", unscaled.output.row(0));
     println!("r, scaled = {:.3}", scaled.output.row(0));
+    let mean = values.sum_axis(Axis(0)) / values.nrows() as f64;
+    println!("mean of the values = {mean:.3}");
     println!();
     Ok(())
 }
@@ -135,11 +139,9 @@ fn second() -> Result<()> {
 
 // ANCHOR: other_scales
 fn other_scales() -> Result<()> {
-    println!(
-        "# other-scales: One head of width 64 in a model of width 512, seen through five scales"
-    );
+    println!("# other-scales: One head of width 64, seen through five divisors");
     let (d_k, d_model) = (64.0_f64, 512.0_f64);
-    let mut rng = ChaCha8Rng::seed_from_u64(2017);
+    let mut rng = ChaCha8Rng::seed_from_u64(SEED);
     let query = random_vector(64, &mut rng);
     let scores = Array1::from_shape_simple_fn(16, || {
         query.dot(&random_vector(64, &mut rng))
@@ -155,7 +157,7 @@ fn other_scales() -> Result<()> {
         let largest = weights.fold(0.0, |a, &b| f64::max(a, b));
         println!("divided by {name:<10}  largest of 16 weights {largest:.3}");
     }
-    println!("even share = {:.3}", 1.0 / 16.0);
+    println!("even share = {:.4}", 1.0 / 16.0);
     Ok(())
 }
 // ANCHOR_END: other_scales
