@@ -1,7 +1,7 @@
 //! A graph, laid out and drawn in the colours and letters of the page.
 
 use super::graph::Graph;
-use super::label::{escape, height, spans, width};
+use super::label::{broken, escape, height, spans, width};
 use layout::core::base::Orientation;
 use layout::core::color::Color;
 use layout::core::format::{ClipHandle, RenderBackend};
@@ -24,17 +24,41 @@ const EDGE_MARK: usize = 7;
 const NODE_MARK: usize = 15;
 const HEAD: f64 = 8.0;
 
+/// The widths that labels are broken at, one after the other, until the picture fits a phone.
+const LABEL_WIDTHS: [f64; 6] = [f64::INFINITY, 200.0, 170.0, 145.0, 120.0, 100.0];
+/// What fits a phone when it is drawn a sixth smaller, which can still be read.
+const PHONE: f64 = 420.0;
+
 /// The graph as one line of SVG.
 pub(super) fn svg(graph: &Graph, id: &str) -> String {
+    let mut narrowest: Option<Canvas> = None;
+    for limit in LABEL_WIDTHS {
+        let canvas = lay_out(graph, limit);
+        if narrowest
+            .as_ref()
+            .is_none_or(|best| canvas.width() < best.width())
+        {
+            let fits = canvas.width() <= PHONE;
+            narrowest = Some(canvas);
+            if fits {
+                break;
+            }
+        }
+    }
+    narrowest.unwrap_or_default().finish(id, &graph.describe())
+}
+
+fn lay_out(graph: &Graph, limit: f64) -> Canvas {
     let mut layout = VisualGraph::new(Orientation::TopToBottom);
     let mut handles = Vec::new();
     for node in &graph.nodes {
+        let label = broken(&node.label, NODE_SIZE, limit);
         let size = Point::new(
-            width(&node.label, NODE_SIZE) + 24.0,
-            height(&node.label) as f64 * NODE_SIZE * LINE_HEIGHT + 14.0,
+            width(&label, NODE_SIZE) + 20.0,
+            height(&label) as f64 * NODE_SIZE * LINE_HEIGHT + 14.0,
         );
         let mut element = Element::create_with_properties(
-            ShapeKind::new_box(&node.label),
+            ShapeKind::new_box(&label),
             look(NODE_MARK),
             Orientation::TopToBottom,
             size,
@@ -63,7 +87,7 @@ pub(super) fn svg(graph: &Graph, id: &str) -> String {
     }
     let mut canvas = Canvas::default();
     layout.do_it(false, false, false, &mut canvas);
-    canvas.finish(id, &graph.describe())
+    canvas
 }
 
 fn look(mark: usize) -> StyleAttr {
@@ -102,6 +126,10 @@ impl Canvas {
         (high.x, high.y) = (high.x.max(x), high.y.max(y));
     }
 
+    fn width(&self) -> f64 {
+        self.corners.map_or(0.0, |(low, high)| high.x - low.x) + 2.0 * MARGIN
+    }
+
     fn finish(self, id: &str, alternative: &str) -> String {
         let (low, high) = self.corners.unwrap_or((Point::zero(), Point::zero()));
         let (w, h) = (high.x - low.x + 2.0 * MARGIN, high.y - low.y + 2.0 * MARGIN);
@@ -112,7 +140,7 @@ impl Canvas {
              <title id=\"{id}-title\">{}</title>{}{}{}</svg>",
             low.x - MARGIN,
             low.y - MARGIN,
-            0.85 * w,
+            0.8 * w,
             escape(alternative),
             self.boxes,
             self.arrows,

@@ -28,6 +28,27 @@ pub(super) fn width(label: &str, size: f64) -> f64 {
         * size
 }
 
+/// The same label with its lines broken between words, so that none is wider than `limit` but for
+/// a single word.
+pub(super) fn broken(label: &str, size: f64, limit: f64) -> String {
+    let mut lines = Vec::new();
+    for line in label.lines() {
+        let mut current = String::new();
+        for word in line.split(' ') {
+            let longer = format!("{current} {word}");
+            if current.is_empty() {
+                current = word.to_owned();
+            } else if width(&longer, size) <= limit {
+                current = longer;
+            } else {
+                lines.push(std::mem::replace(&mut current, word.to_owned()));
+            }
+        }
+        lines.push(current);
+    }
+    lines.join("\n")
+}
+
 /// The number of lines, at least one.
 pub(super) fn height(label: &str) -> usize {
     label.lines().count().max(1)
@@ -78,12 +99,13 @@ impl Run {
     }
 }
 
-/// The width of a character in a sans-serif face, relative to the size of the letters.
+/// The width of a character in the page's face, relative to the size of the letters. A little is
+/// added to what that face takes, for the others that may stand in for it.
 fn advance(c: char) -> f64 {
     match c {
-        'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '\'' | '|' | '!' => 0.28,
-        'f' | 't' | 'r' | 'I' | ' ' | '(' | ')' | '[' | ']' | '-' | '/' | '·' => 0.36,
-        'm' | 'w' | 'M' | 'W' | '—' | '…' | '%' | '@' => 0.88,
+        'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '\'' | '|' | '!' => 0.26,
+        'f' | 't' | 'r' | 'I' | ' ' | '(' | ')' | '[' | ']' | '-' | '/' | '·' => 0.33,
+        'm' | 'w' | 'M' | 'W' | '—' | '…' | '%' | '@' => 0.82,
         'A'..='Z' | '+' | '=' | '<' | '>' | '×' | '−' | '√' | '→' | '←' | '≤' | '≥' | '&' => {
             0.68
         }
@@ -96,7 +118,7 @@ fn advance(c: char) -> f64 {
         | '\u{1f300}'..='\u{1faff}'
         | '\u{20000}'..='\u{3ffff}' => 1.0,
         '\u{2190}'..='\u{22ff}' => 0.75,
-        _ => 0.58,
+        _ => 0.53,
     }
 }
 
@@ -166,6 +188,16 @@ mod tests {
              <tspan dy=\"-2.2\" font-size=\"10.0\"> x</tspan>"
         );
         assert_eq!(spans("dot_score <T>", 10.0), "dot_score &lt;T&gt;");
+    }
+
+    #[test]
+    fn long_lines_are_broken_between_words() {
+        assert_eq!(
+            broken("one two three\nfour", 10.0, 45.0),
+            "one two\nthree\nfour"
+        );
+        assert_eq!(broken("one two", 10.0, f64::INFINITY), "one two");
+        assert_eq!(broken("unbreakable", 10.0, 1.0), "unbreakable");
     }
 
     #[test]
