@@ -1,0 +1,2 @@
+//! The worked examples.
+fn main() {}

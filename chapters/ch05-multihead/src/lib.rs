@@ -1,0 +1,383 @@
+//! Multi-head attention: how to look in several ways at once?
+//!
+//! A head is attention with queries, keys and values of its own, made from the model's vectors by
+//! learned matrices. Several heads look side by side; their answers are joined and mixed.
+//!
+//! Sequences are `(batch, n, width)`; split among heads they are `(batch, heads, n, width of a head)`.
+
+// ANCHOR: imports
+use anyhow::{Result, ensure};
+use ch04_masks::{Mask, batched_scaled_scores, masked_softmax, masked_sum};
+use ndarray::{
+    Array1, Array2, Array3, Array4, ArrayView3, ArrayView4, Axis, NdFloat,
+};
+use rand::{Rng, RngExt};
+// ANCHOR_END: imports
+
+/// A learned matrix, and perhaps a bias, that every vector of a sequence is multiplied by:
+/// `y = x W + b`.
+// ANCHOR: projection
+#[derive(Clone, Debug, PartialEq)]
+pub struct Projection<F> {
+    weight: Array2<F>,
+    bias: Option<Array1<F>>,
+}
+
+impl<F: NdFloat> Projection<F> {
+    /// From a weight, `width in × width out`, and a bias as wide as what comes out.
+    ///
+    /// # Errors
+    /// If the bias does not fit the weight.
+    pub fn new(weight: Array2<F>, bias: Option<Array1<F>>) -> Result<Self> {
+        if let Some(bias) = &bias {
+            ensure!(
+                bias.len() == weight.ncols(),
+                "the bias is {} wide but the weight gives {}",
+                bias.len(),
+                weight.ncols()
+            );
+        }
+        Ok(Self { weight, bias })
+    }
+
+    /// Every vector of every sequence projected: `(batch, n, in)` → `(batch, n, out)`.
+    ///
+    /// # Errors
+    /// If the vectors are not as wide as the weight takes.
+    pub fn apply(&self, x: ArrayView3<F>) -> Result<Array3<F>> {
+        let (batch, n, width) = x.dim();
+        ensure!(
+            width == self.weight.nrows(),
+            "vectors are {width} wide but the projection takes {}",
+            self.weight.nrows()
+        );
+        let mut y = Array3::zeros((batch, n, self.weight.ncols()));
+        for (x, mut y) in x.outer_iter().zip(y.outer_iter_mut()) {
+            // y = x W + b:  (n × in) · (in × out)  →  n × out
+            y.assign(&x.dot(&self.weight));
+            if let Some(bias) = &self.bias {
+                y += bias;
+            }
+        }
+        Ok(y)
+    }
+
+    /// The weight, `width in × width out`.
+    pub fn weight(&self) -> &Array2<F> {
+        &self.weight
+    }
+
+    /// The bias, if there is one.
+    pub fn bias(&self) -> Option<&Array1<F>> {
+        self.bias.as_ref()
+    }
+
+    /// How many numbers are learned.
+    pub fn parameters(&self) -> usize {
+        self.weight.len() + self.bias.as_ref().map_or(0, Array1::len)
+    }
+}
+// ANCHOR_END: projection
+
+// ANCHOR: random_projection
+impl<F: NdFloat> Projection<F> {
+    /// A projection to begin training with: weights drawn evenly between ±√(6 / (in + out)), and
+    /// a bias of zeros.
+    ///
+    /// Source: Glorot, Bengio, *Understanding the Difficulty of Training Deep Feedforward Neural
+    /// Networks* (2010), equation 16.
+    pub fn random(width_in: usize, width_out: usize, rng: &mut impl Rng) -> Self {
+        let bound = (6.0 / (width_in + width_out).max(1) as f64).sqrt();
+        let weight = Array2::from_shape_simple_fn((width_in, width_out), || {
+            cast(rng.random_range(-bound..=bound))
+        });
+        Self {
+            weight,
+            bias: Some(Array1::zeros(width_out)),
+        }
+    }
+}
+
+/// A number in the float type of the arrays.
+fn cast<F: NdFloat>(x: f64) -> F {
+    F::from(x).expect("every float type holds every f64, rounded")
+}
+// ANCHOR_END: random_projection
+
+/// Cuts the width into heads: `(batch, n, heads · d)` → `(batch, heads, n, d)`. Head `h` gets the
+/// columns from `h · d` up to `(h + 1) · d`.
+///
+/// # Errors
+/// If there are no heads, or the width is not divisible by their number.
+// ANCHOR: split_heads
+pub fn split_heads<F: NdFloat>(
+    x: ArrayView3<F>,
+    heads: usize,
+) -> Result<Array4<F>> {
+    let (batch, n, width) = x.dim();
+    ensure!(
+        heads > 0,
+        "a width of {width} cannot be split among 0 heads"
+    );
+    ensure!(
+        width % heads == 0,
+        "a width of {width} cannot be split into {heads} equal heads"
+    );
+    // (batch, n, h · d) → (batch, n, h, d) → (batch, h, n, d)
+    let rows = x.to_shape((batch, n, heads, width / heads))?;
+    Ok(rows
+        .permuted_axes([0, 2, 1, 3])
+        .as_standard_layout()
+        .into_owned())
+}
+// ANCHOR_END: split_heads
+
+/// Joins the heads again: `(batch, heads, n, d)` → `(batch, n, heads · d)`, the reverse of
+/// [`split_heads`].
+// ANCHOR: merge_heads
+pub fn merge_heads<F: NdFloat>(x: ArrayView4<F>) -> Array3<F> {
+    let (batch, heads, n, d) = x.dim();
+    let mut merged = Array3::zeros((batch, n, heads * d));
+    for (h, head) in x.axis_iter(Axis(1)).enumerate() {
+        for c in 0..d {
+            // Column c of head h is column h · d + c of the whole.
+            merged
+                .index_axis_mut(Axis(2), h * d + c)
+                .assign(&head.index_axis(Axis(2), c));
+        }
+    }
+    merged
+}
+// ANCHOR_END: merge_heads
+
+/// Drops each weight with probability `p`, and divides the ones that stay by `1 − p`, so that the
+/// mean of each stays what it was. For training only.
+///
+/// # Errors
+/// If `p` is not at least 0 and below 1.
+///
+/// Source: Srivastava et al., *Dropout* (2014), section 10; on the weights of attention as in
+/// the reference implementation of Vaswani et al. (2017).
+// ANCHOR: dropout
+pub fn dropout<F: NdFloat>(
+    weights: ArrayView4<F>,
+    p: f64,
+    rng: &mut impl Rng,
+) -> Result<Array4<F>> {
+    check_probability(p)?;
+    let keep = cast::<F>(1.0 - p);
+    Ok(weights.mapv(|a| {
+        if rng.random_bool(p) {
+            F::zero()
+        } else {
+            a / keep
+        }
+    }))
+}
+
+fn check_probability(p: f64) -> Result<()> {
+    ensure!(
+        (0.0..1.0).contains(&p),
+        "the probability of dropout must be at least 0 and below 1, not {p}"
+    );
+    Ok(())
+}
+// ANCHOR_END: dropout
+
+/// What multi-head attention returns.
+// ANCHOR: answer
+#[derive(Clone, Debug, PartialEq)]
+pub struct MultiHeadAnswer<F> {
+    /// The answers, `(batch, m, d_model)`.
+    pub output: Array3<F>,
+    /// The weights of each head, `(batch, heads, m, n)`, before dropout.
+    pub weights: Array4<F>,
+}
+
+impl<F: NdFloat> MultiHeadAnswer<F> {
+    /// The weights averaged over the heads, `(batch, m, n)`: a summary that no head ever used.
+    pub fn average_weights(&self) -> Array3<F> {
+        let heads = self.weights.len_of(Axis(1)).max(1);
+        self.weights.sum_axis(Axis(1)) / cast::<F>(heads as f64)
+    }
+}
+// ANCHOR_END: answer
+
+/// Multi-head attention: `concat(head_1, …, head_h) W^O` with
+/// `head_i = attention(Q W_i^Q, K W_i^K, V W_i^V)`.
+///
+/// The matrices of all heads stand side by side in one projection: `W^Q` is
+/// `d_model × (heads · d_k)`, `W^K` is `width of the keys × (heads · d_k)`, `W^V` is
+/// `width of the values × (heads · d_v)`, `W^O` is `(heads · d_v) × d_model`.
+///
+/// Source: Vaswani et al., *Attention Is All You Need* (2017), section 3.2.2.
+// ANCHOR: multi_head
+#[derive(Clone, Debug, PartialEq)]
+pub struct MultiHeadAttention<F> {
+    heads: usize,
+    query: Projection<F>,
+    key: Projection<F>,
+    value: Projection<F>,
+    output: Projection<F>,
+    dropout: f64,
+}
+
+impl<F: NdFloat> MultiHeadAttention<F> {
+    /// From the projections of queries, keys, values and output, without dropout.
+    ///
+    /// # Errors
+    /// If the projected queries and keys differ in width, the output does not take what the
+    /// values give, or a width is not divisible by the number of heads.
+    pub fn new(
+        heads: usize,
+        query: Projection<F>,
+        key: Projection<F>,
+        value: Projection<F>,
+        output: Projection<F>,
+    ) -> Result<Self> {
+        let (q, k) = (query.weight.ncols(), key.weight.ncols());
+        let (v, o) = (value.weight.ncols(), output.weight.nrows());
+        ensure!(heads > 0, "attention needs at least one head, not 0");
+        ensure!(q == k, "queries are projected to {q} but keys to {k}");
+        ensure!(
+            v == o,
+            "values are projected to {v} but the output takes {o}"
+        );
+        for (name, width) in [("keys", k), ("values", v)] {
+            ensure!(
+                width % heads == 0,
+                "{name} are projected to {width}, which {heads} heads do not divide"
+            );
+        }
+        Ok(Self {
+            heads,
+            query,
+            key,
+            value,
+            output,
+            dropout: 0.0,
+        })
+    }
+
+    /// With dropout of probability `p` on the weights, in training.
+    ///
+    /// # Errors
+    /// If `p` is not at least 0 and below 1.
+    pub fn with_dropout(mut self, p: f64) -> Result<Self> {
+        check_probability(p)?;
+        self.dropout = p;
+        Ok(self)
+    }
+}
+// ANCHOR_END: multi_head
+
+// ANCHOR: attend
+impl<F: NdFloat> MultiHeadAttention<F> {
+    /// Answers the queries. Dropout has no effect.
+    ///
+    /// `queries` are `(batch, m, d_model)`, `keys` and `values` are `(batch, n, their widths)`,
+    /// and the mask stretches to `(batch, heads, m, n)`.
+    ///
+    /// # Errors
+    /// If the widths do not fit the projections, the batches or lengths do not fit each other,
+    /// or the mask does not fit.
+    pub fn attend(
+        &self,
+        queries: ArrayView3<F>,
+        keys: ArrayView3<F>,
+        values: ArrayView3<F>,
+        mask: &Mask,
+    ) -> Result<MultiHeadAnswer<F>> {
+        self.run(
+            queries,
+            keys,
+            values,
+            mask,
+            |weights| Ok(weights.to_owned()),
+        )
+    }
+
+    /// Answers the queries with dropout on the weights.
+    ///
+    /// # Errors
+    /// As [`MultiHeadAttention::attend`].
+    pub fn attend_in_training(
+        &self,
+        queries: ArrayView3<F>,
+        keys: ArrayView3<F>,
+        values: ArrayView3<F>,
+        mask: &Mask,
+        rng: &mut impl Rng,
+    ) -> Result<MultiHeadAnswer<F>> {
+        let p = self.dropout;
+        self.run(queries, keys, values, mask, |weights| {
+            dropout(weights, p, rng)
+        })
+    }
+
+    fn run(
+        &self,
+        queries: ArrayView3<F>,
+        keys: ArrayView3<F>,
+        values: ArrayView3<F>,
+        mask: &Mask,
+        drop: impl FnOnce(ArrayView4<F>) -> Result<Array4<F>>,
+    ) -> Result<MultiHeadAnswer<F>> {
+        ensure!(
+            keys.dim().1 == values.dim().1,
+            "there are {} keys but {} values",
+            keys.dim().1,
+            values.dim().1
+        );
+        // Q W^Q, K W^K, V W^V, cut into heads
+        let q = split_heads(self.query.apply(queries)?.view(), self.heads)?;
+        let k = split_heads(self.key.apply(keys)?.view(), self.heads)?;
+        let v = split_heads(self.value.apply(values)?.view(), self.heads)?;
+        // attention in each head
+        let scores = batched_scaled_scores(q.view(), k.view())?;
+        let weights = masked_softmax(scores.view(), mask)?;
+        let answers = masked_sum(drop(weights.view())?.view(), v.view(), mask)?;
+        // concat(head_1, …, head_h) W^O
+        let output = self.output.apply(merge_heads(answers.view()).view())?;
+        Ok(MultiHeadAnswer { output, weights })
+    }
+}
+// ANCHOR_END: attend
+
+// ANCHOR: parts
+impl<F: NdFloat> MultiHeadAttention<F> {
+    /// With all four projections random, `d_model` wide, and biases of zeros.
+    ///
+    /// # Errors
+    /// If `heads` is 0 or does not divide `d_model`.
+    pub fn random(
+        d_model: usize,
+        heads: usize,
+        rng: &mut impl Rng,
+    ) -> Result<Self> {
+        let mut projection = || Projection::random(d_model, d_model, rng);
+        Self::new(
+            heads,
+            projection(),
+            projection(),
+            projection(),
+            projection(),
+        )
+    }
+
+    /// The number of heads.
+    pub fn heads(&self) -> usize {
+        self.heads
+    }
+
+    /// The projections of queries, keys, values and output.
+    pub fn projections(&self) -> [&Projection<F>; 4] {
+        [&self.query, &self.key, &self.value, &self.output]
+    }
+
+    /// How many numbers are learned.
+    pub fn parameters(&self) -> usize {
+        self.projections().iter().map(|p| p.parameters()).sum()
+    }
+}
+// ANCHOR_END: parts
