@@ -6,6 +6,9 @@
 //!
 //! Everywhere `m` is the number of queries, `n` the number of keys and `d_k` the width of both.
 //! A row is a vector: queries are `m × d_k`, keys are `n × d_k`, scores are `m × n`.
+//!
+//! A result too large for memory panics, as every allocation does; nothing else that a caller can
+//! pass to this crate panics.
 
 // ANCHOR: imports
 use anyhow::{Result, ensure};
@@ -99,7 +102,8 @@ pub fn batched_scores<F: NdFloat>(
 /// Cosine scores: `cos θ = q · k / (‖q‖ ‖k‖)` for every pair, the direction without the length.
 ///
 /// `queries` are `m × d_k`, `keys` are `n × d_k`, the result is `m × n` and lies in [−1, 1] up to
-/// rounding. A vector of zeros has no direction: its scores are 0.
+/// rounding. A vector of zeros has no direction: its scores against finite vectors are 0. An infinity or a NaN
+/// in a vector makes its scores NaN.
 ///
 /// # Errors
 /// If queries and keys are not equally wide.
@@ -118,11 +122,11 @@ pub fn cosine_scores<F: NdFloat>(
 fn unit_rows<F: NdFloat>(rows: ArrayView2<F>) -> Array2<F> {
     let mut units = rows.to_owned();
     for mut row in units.rows_mut() {
-        if row.iter().all(|x| x.is_zero()) {
+        let largest = row.fold(F::zero(), |largest, x| largest.max(x.abs()));
+        if largest.is_zero() {
             continue;
         }
         // Divide by the largest entry first, so that no square overflows or vanishes.
-        let largest = row.fold(F::zero(), |largest, x| largest.max(x.abs()));
         row.mapv_inplace(|x| x / largest);
         let length = row.dot(&row).sqrt();
         row.mapv_inplace(|x| x / length);

@@ -282,3 +282,80 @@ fn nan_and_infinity_are_not_hidden() {
     assert!(scores[[1, 0]].is_nan());
     assert_eq!(scores[[1, 1]], f64::INFINITY);
 }
+
+#[test]
+fn cosine_of_a_vector_without_a_positive_entry() {
+    let keys = array![[-3.0, -4.0], [-1e300, 1e-3], [1e-3, -1e300]];
+    assert_close(
+        &cosine_scores(array![[-0.0, -2.0]].view(), keys.view()).unwrap(),
+        &array![[0.8, 0.0, 1.0]],
+    );
+}
+
+#[test]
+fn a_square_bilinear_weight_is_neither_ignored_nor_transposed() {
+    let (queries, keys) = (array![[1.0, 2.0]], array![[3.0, 5.0]]);
+    let weight = array![[0.0, 1.0], [0.0, 0.0]];
+    // qᵀ W k is q_1 k_2 here; transposed it would be q_2 k_1 = 6.
+    assert_eq!(
+        bilinear_scores(queries.view(), weight.view(), keys.view()).unwrap(),
+        array![[5.0]]
+    );
+}
+
+#[test]
+fn bilinear_checks_both_sides_of_the_weight() {
+    let ones = |m, n| Array2::<f64>::ones((m, n));
+    for weight in [(3, 5), (2, 4)] {
+        assert_eq!(
+            message(bilinear_scores(
+                ones(2, 3).view(),
+                ones(weight.0, weight.1).view(),
+                ones(5, 4).view()
+            )),
+            format!(
+                "queries are 3 wide and keys are 4 wide, but the weight between them is {} × {}",
+                weight.0, weight.1
+            )
+        );
+    }
+}
+
+#[test]
+fn additive_scores_every_query_and_checks_w_query() {
+    let (queries, keys) = second_example();
+    let (w_query, w_key) = (
+        array![[1.0, 0.0, -1.0], [0.5, 0.5, 0.0]],
+        array![[-1.0, 0.0, 1.0], [0.0, 0.5, 0.5]],
+    );
+    let v = array![1.0, -2.0];
+    let scores = |queries: ArrayView2<f64>| {
+        additive_scores(
+            queries,
+            keys.view(),
+            w_query.view(),
+            w_key.view(),
+            v.view(),
+        )
+        .unwrap()
+    };
+    let both = scores(queries.view());
+    for i in 0..2 {
+        let alone = scores(queries.slice_axis(Axis(0), Slice::from(i..i + 1)));
+        assert_close(
+            &both.slice_axis(Axis(0), Slice::from(i..i + 1)).to_owned(),
+            &alone,
+        );
+    }
+    assert_ne!(both.row(0), both.row(1));
+    assert_eq!(
+        message(additive_scores(
+            queries.view(),
+            keys.view(),
+            Array2::ones((3, 3)).view(),
+            w_key.view(),
+            v.view()
+        )),
+        "the hidden layer is 3 wide after w_query, 2 after w_key and 2 in v"
+    );
+}

@@ -3,6 +3,9 @@
 //! The scores of one query become weights: none negative, together 1. The weights then mix the
 //! values into the answer. `m` is the number of queries, `n` of keys and values, `d_v` the width of
 //! a value.
+//!
+//! A result too large for memory panics, as every allocation does; nothing else that a caller can
+//! pass to this crate panics.
 
 // ANCHOR: imports
 use anyhow::{Result, ensure};
@@ -11,8 +14,9 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2, NdFloat, array};
 
 /// The softmax as its formula reads: `a_j = exp(e_j) / Σ_l exp(e_l)`. For reading, not for use.
 ///
-/// `scores` and the result are `n` long. Past about ±700 in `f64` and ±88 in `f32` an exponential
-/// overflows or vanishes and the weights turn into NaN: [`softmax`] is the one to call.
+/// `scores` and the result are `n` long. Past about 709 in `f64` and 88 in `f32` an exponential
+/// overflows and its weight is NaN; a little below, the sum can overflow and every weight is 0; and
+/// if all exponentials vanish, all weights are NaN. [`softmax`] is the one to call.
 // ANCHOR: naive_softmax
 pub fn naive_softmax<F: NdFloat>(scores: ArrayView1<F>) -> Array1<F> {
     let exponentials = scores.mapv(|e| e.exp());
@@ -21,9 +25,10 @@ pub fn naive_softmax<F: NdFloat>(scores: ArrayView1<F>) -> Array1<F> {
 }
 // ANCHOR_END: naive_softmax
 
-/// The softmax: the same weights as [`naive_softmax`], exact for scores of any size.
+/// The softmax: the same weights as [`naive_softmax`], right to rounding for scores of any size.
 ///
-/// `scores` and the result are `n` long; the weights are ≥ 0 and sum to 1, except that
+/// `scores` and the result are `n` long; the weights are ≥ 0 and sum to 1 up to rounding,
+/// except that
 ///
 /// - no scores give no weights;
 /// - scores that are all −∞ give weights that are all 0: there is nothing to choose from;
@@ -71,7 +76,8 @@ pub fn log_sum_exp<F: NdFloat>(scores: ArrayView1<F>) -> F {
 /// The softmax of `e / τ`: a temperature `τ` below 1 sharpens the weights, one above 1
 /// evens them out.
 ///
-/// `scores` and the result are `n` long; the special cases are those of [`softmax`].
+/// `scores` and the result are `n` long; the special cases are those of [`softmax`]. Finite scores
+/// may lie as far apart as the largest float.
 ///
 /// # Errors
 /// If the temperature is not a finite number above 0.
@@ -90,7 +96,7 @@ pub fn softmax_with_temperature<F: NdFloat>(
     if !largest.is_finite() {
         return Ok(softmax(scores));
     }
-    // Shift before dividing: e / τ could overflow, (e − max) / τ can only vanish.
+    // Shift before dividing, for e / τ could overflow.
     Ok(softmax(scores.mapv(|e| (e - largest) / temperature).view()))
 }
 // ANCHOR_END: softmax_with_temperature
@@ -113,7 +119,8 @@ pub fn attention_weights<F: NdFloat>(scores: ArrayView2<F>) -> Array2<F> {
 
 /// The weighted sums `A V`: row `i` is `Σ_j A[i, j] v_j`.
 ///
-/// `weights` are `m × n`, `values` are `n × d_v`, the result is `m × d_v`.
+/// `weights` are `m × n`, `values` are `n × d_v`, the result is `m × d_v`. A value of weight 0 still
+/// counts if it is infinite or NaN: 0 · ∞ is NaN.
 ///
 /// # Errors
 /// If there is not one weight for each value.

@@ -84,6 +84,7 @@ fn overflow() {
     compare("f64, at 1000", [0.0_f64, 1000.0]);
     compare("f64, at −1000", [-1000.0_f64, -1001.0]);
     compare("f32, at 90", [0.0_f32, 90.0]);
+    compare("f32, twice 88.5", [88.5_f32, 88.5]);
     println!();
 }
 
@@ -119,7 +120,7 @@ fn log_sum() -> Result<()> {
     let lse = log_sum_exp(scores);
     println!(
         "largest score = {:.3}",
-        scores.fold(f64::MIN, |a, &b| a.max(b))
+        scores.fold(f64::NEG_INFINITY, |a, &b| a.max(b))
     );
     println!("log-sum-exp = {lse:.3}");
     println!(

@@ -54,6 +54,12 @@ fn single_precision_fails_at_ninety_only_when_naive() {
     let scores = array![0.0_f32, 90.0];
     assert!(naive_softmax(scores.view()).iter().any(|a| a.is_nan()));
     assert_eq!(softmax(scores.view()), array![(-90.0_f32).exp(), 1.0]);
+    // Each exponential fits, their sum does not.
+    assert_eq!(
+        naive_softmax(array![88.5_f32, 88.5].view()),
+        array![0.0, 0.0]
+    );
+    assert_eq!(softmax(array![88.5_f32, 88.5].view()), array![0.5, 0.5]);
 }
 
 #[test]
@@ -270,4 +276,27 @@ fn strided_views_give_the_same() {
         attention_weights(columns_first.t()),
         attention_weights(compact.view())
     );
+}
+
+#[test]
+fn extreme_scores_and_temperatures() {
+    let at = |scores: [f64; 2], t| {
+        softmax_with_temperature(ArrayView1::from(&scores), t).unwrap()
+    };
+    assert_eq!(at([1.0, 2.0], f64::MIN_POSITIVE / 4.0), array![0.0, 1.0]);
+    assert_eq!(at([1e200, 1e200], 1e-200), array![0.5, 0.5]);
+    assert_eq!(at([-f64::MAX, f64::MAX], 0.5), array![0.0, 1.0]);
+    assert_eq!(at([-f64::MAX, -INF], 0.5), array![1.0, 0.0]);
+    assert_eq!(at([-INF, -INF], 2.0), array![0.0, 0.0]);
+}
+
+#[test]
+fn as_many_queries_as_keys() {
+    let weights = array![[1.0, 0.0], [0.25, 0.75]];
+    assert_eq!(
+        weighted_sum(weights.view(), array![[4.0], [8.0]].view()).unwrap(),
+        array![[4.0], [7.0]]
+    );
+    let square = attention_weights(array![[0.0, 3f64.ln()], [0.0, 0.0]].view());
+    assert_near(square.row(0), array![0.25, 0.75].view(), 1e-15);
 }

@@ -3,6 +3,9 @@
 //! The dot product of two random vectors grows with their width, and large scores leave the softmax
 //! nothing to learn from. This crate divides the scores by `√d_k`, and measures what happens
 //! when nobody does.
+//!
+//! A result too large for memory panics, as every allocation does; nothing else that a caller can
+//! pass to this crate panics.
 
 // ANCHOR: imports
 use anyhow::{Result, ensure};
@@ -32,7 +35,8 @@ pub fn scale<F: NdFloat>(d_k: usize) -> Result<F> {
 
 /// The scaled scores `E = Q Kᵀ / √d_k`.
 ///
-/// `queries` are `m × d_k`, `keys` are `n × d_k`, the result is `m × n`.
+/// `queries` are `m × d_k`, `keys` are `n × d_k`, the result is `m × n`. The product is taken first
+/// and must itself be finite.
 ///
 /// # Errors
 /// If queries and keys are not equally wide, or are 0 wide.
@@ -99,12 +103,13 @@ pub const KEYS: usize = 16;
 
 /// A vector of `width` independent numbers of mean 0 and variance 1.
 // ANCHOR: random_vector
-pub fn random_vector(width: usize, rng: &mut impl Rng) -> Array1<f64> {
+pub fn random_vector(width: usize, rng: &mut (impl Rng + ?Sized)) -> Array1<f64> {
     Array1::from_shape_simple_fn(width, || StandardNormal.sample(rng))
 }
 // ANCHOR_END: random_vector
 
-/// The mean and the variance of `q · k` over `samples` random pairs of width `d_k`.
+/// The mean of `q · k` over `samples` random pairs of width `d_k`, and its variance, the mean of the
+/// squared distances from that mean.
 ///
 /// # Errors
 /// If there are no samples to take a mean of.
@@ -112,7 +117,7 @@ pub fn random_vector(width: usize, rng: &mut impl Rng) -> Array1<f64> {
 pub fn dot_product_spread(
     d_k: usize,
     samples: usize,
-    rng: &mut impl Rng,
+    rng: &mut (impl Rng + ?Sized),
 ) -> Result<(f64, f64)> {
     ensure!(samples > 0, "0 samples have no mean");
     let dots = Array1::from_shape_simple_fn(samples, || {
@@ -145,7 +150,7 @@ pub fn saturation(
     d_k: usize,
     n: usize,
     samples: usize,
-    rng: &mut impl Rng,
+    rng: &mut (impl Rng + ?Sized),
 ) -> Result<[Saturation; 2]> {
     ensure!(
         n > 0 && samples > 0,
@@ -177,8 +182,9 @@ pub fn size(table: ArrayView2<f64>) -> f64 {
     table.mapv(|x| x * x).sum().sqrt()
 }
 
+/// The middle of some samples, of which there is at least one.
 fn median(samples: &mut [f64]) -> f64 {
     samples.sort_by(f64::total_cmp);
-    (samples[(samples.len() - 1) / 2] + samples[samples.len() / 2]) / 2.0
+    f64::midpoint(samples[(samples.len() - 1) / 2], samples[samples.len() / 2])
 }
 // ANCHOR_END: saturation

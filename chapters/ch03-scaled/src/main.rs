@@ -140,18 +140,19 @@ fn second() -> Result<()> {
 // ANCHOR: other_scales
 fn other_scales() -> Result<()> {
     println!("# other-scales: One head of width 64, seen through five divisors");
-    let (d_k, d_model) = (64.0_f64, 512.0_f64);
     let mut rng = ChaCha8Rng::seed_from_u64(SEED);
-    let query = random_vector(64, &mut rng);
+    let (d_k, d_model) = (64, 512);
+    let query = random_vector(d_k, &mut rng);
     let scores = Array1::from_shape_simple_fn(16, || {
-        query.dot(&random_vector(64, &mut rng))
+        query.dot(&random_vector(d_k, &mut rng))
     });
+    let root = |width: usize| (width as f64).sqrt();
     for (name, divisor) in [
         ("1", 1.0),
-        ("√d_k", d_k.sqrt()),
-        ("√d_model", d_model.sqrt()),
-        ("d_k", d_k),
-        ("√d_k twice", d_k.sqrt() * d_k.sqrt()),
+        ("√d_k", root(d_k)),
+        ("√d_model", root(d_model)),
+        ("d_k", d_k as f64),
+        ("√d_k twice", root(d_k) * root(d_k)),
     ] {
         let weights = softmax((&scores / divisor).view());
         let largest = weights.fold(0.0, |a, &b| f64::max(a, b));

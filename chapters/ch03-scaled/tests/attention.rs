@@ -255,3 +255,37 @@ fn errors_name_the_numbers() {
         "nothing to measure with 0 keys and 5 samples"
     );
 }
+
+#[test]
+fn the_spread_is_that_of_its_own_draws() {
+    let seeded = || ChaCha8Rng::seed_from_u64(3);
+    let (mean, variance) = dot_product_spread(3, 4, &mut seeded()).unwrap();
+    let rng = &mut seeded();
+    let dots = [(); 4].map(|()| random_vector(3, rng).dot(&random_vector(3, rng)));
+    let expected = dots.iter().sum::<f64>() / 4.0;
+    assert!((mean - expected).abs() < 1e-14);
+    let squares = dots.map(|dot| (dot - expected) * (dot - expected));
+    assert!((variance - squares.iter().sum::<f64>() / 4.0).abs() < 1e-13);
+}
+
+/// The median of two is their mean.
+#[test]
+fn saturation_halves_an_even_number_of_samples() {
+    let seeded = || ChaCha8Rng::seed_from_u64(4);
+    let both = saturation(8, 5, 2, &mut seeded()).unwrap();
+    let rng = &mut seeded();
+    let (first, second) = (
+        saturation(8, 5, 1, rng).unwrap(),
+        saturation(8, 5, 1, rng).unwrap(),
+    );
+    for i in 0..2 {
+        let mean = (first[i].gradient + second[i].gradient) / 2.0;
+        assert!((both[i].gradient - mean).abs() < 1e-15);
+        let mean = (first[i].largest_weight + second[i].largest_weight) / 2.0;
+        assert!((both[i].largest_weight - mean).abs() < 1e-15);
+    }
+    assert_eq!(
+        saturation(4, 3, 0, rng).unwrap_err().to_string(),
+        "nothing to measure with 3 keys and 0 samples"
+    );
+}

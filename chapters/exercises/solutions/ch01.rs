@@ -1,6 +1,6 @@
 //! Exercises of chapter 1, alignment scores.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use ch01_alignment::alignment_scores;
 use ndarray::{Array1, Array2, ArrayView2, Axis};
 
@@ -24,15 +24,20 @@ pub fn key_at_a_right_angle() -> [f64; 4] {
 }
 // ANCHOR_END: key_at_a_right_angle
 
-/// Exercise 3: for each query, the number of its best key (the first of them, if several tie).
+/// Exercise 3: for each query, the index of its best key, counted from 0; the first of them, if
+/// several tie.
 ///
-/// `queries` are `m × d_k`, `keys` are `n × d_k` with n > 0, the result is `m` long.
+/// `queries` are `m × d_k`, `keys` are `n × d_k`, the result is `m` long.
+///
+/// # Errors
+/// If queries and keys are not equally wide, or there are no keys.
 // ANCHOR: best_key
 pub fn best_key(
     queries: ArrayView2<f64>,
     keys: ArrayView2<f64>,
 ) -> Result<Vec<usize>> {
     // ANCHOR: best_key_body
+    ensure!(keys.nrows() > 0, "there are no keys to choose from");
     let scores = alignment_scores(queries, keys)?;
     Ok(scores
         .rows()

@@ -2,9 +2,9 @@
 
 use anyhow::{Result, ensure};
 use ch02_softmax::{log_sum_exp, softmax, softmax_with_temperature};
-use ndarray::{Array1, ArrayView1, Axis, array, concatenate};
+use ndarray::{Array1, ArrayView1, Axis, array, concatenate, s};
 
-/// Exercise 1: the weights of the scores 0, log 2 and log 3, worked out by hand.
+/// Exercise 1: the weights of the scores 0, log 2 and log 3, worked out by hand, as fractions.
 // ANCHOR: weights_by_hand
 pub fn weights_by_hand() -> [f64; 3] {
     // ANCHOR: weights_by_hand_body
@@ -13,7 +13,8 @@ pub fn weights_by_hand() -> [f64; 3] {
 }
 // ANCHOR_END: weights_by_hand
 
-/// Exercise 2: the logarithm of each weight, exact even where the weight is rounded to 0.
+/// Exercise 2: the logarithm of each weight of finite scores, right even where the weight itself is
+/// rounded to 0.
 // ANCHOR: log_softmax
 pub fn log_softmax(scores: ArrayView1<f64>) -> Array1<f64> {
     // ANCHOR: log_softmax_body
@@ -60,7 +61,7 @@ pub fn softmax_or_nothing(scores: ArrayView1<f64>) -> Array1<f64> {
     // ANCHOR: softmax_or_nothing_body
     let with_nothing = concatenate![Axis(0), scores, array![0.0]];
     let weights = softmax(with_nothing.view());
-    weights.into_iter().take(scores.len()).collect()
+    weights.slice(s![..scores.len()]).to_owned()
     // ANCHOR_END: softmax_or_nothing_body
 }
 // ANCHOR_END: softmax_or_nothing

@@ -2,14 +2,15 @@
 
 use anyhow::{Result, ensure};
 use ch02_softmax::{log_sum_exp, softmax, softmax_with_temperature};
-use ndarray::{Array1, ArrayView1, Axis, array, concatenate};
+use ndarray::{Array1, ArrayView1, Axis, array, concatenate, s};
 
-/// Exercise 1: the weights of the scores 0, log 2 and log 3, worked out by hand.
+/// Exercise 1: the weights of the scores 0, log 2 and log 3, worked out by hand, as fractions.
 pub fn weights_by_hand() -> [f64; 3] {
     todo!("complete weights_by_hand")
 }
 
-/// Exercise 2: the logarithm of each weight, exact even where the weight is rounded to 0.
+/// Exercise 2: the logarithm of each weight of finite scores, right even where the weight itself is
+/// rounded to 0.
 pub fn log_softmax(scores: ArrayView1<f64>) -> Array1<f64> {
     todo!("complete log_softmax")
 }

@@ -1,8 +1,10 @@
 //! Judges the exercises of chapter 1: `cargo test -p exercises --test ch01`.
 
-use ch01_alignment::{dot_score, first_example, plane_example, second_example};
+use ch01_alignment::{
+    cosine_scores, dot_score, first_example, plane_example, second_example,
+};
 use exercises::ch01::*;
-use ndarray::{Array2, ArrayView1};
+use ndarray::{Array2, array};
 
 #[test]
 fn exercise_1_score_by_hand() {
@@ -23,10 +25,11 @@ fn exercise_2_key_at_a_right_angle() {
         key.iter().any(|&x| x != 0.0),
         "the key must not be all zeros"
     );
-    let score = dot_score(queries.row(0), ArrayView1::from(&key)).unwrap();
+    let cosines = cosine_scores(queries.view(), array![key].view()).unwrap();
     assert!(
-        score.abs() < 1e-9,
-        "q1 scores this key {score}, and it should score it 0"
+        cosines[[0, 0]].abs() < 1e-9,
+        "the cosine between q1 and this key is {}, and at a right angle it is 0",
+        cosines[[0, 0]]
     );
 }
 
@@ -39,17 +42,17 @@ fn exercise_3_best_key() {
     assert_eq!(
         best(first_example()),
         [1],
-        "q1 of the first example likes k2 best"
+        "q1 of the first example likes k2 best, whose index is 1"
     );
     assert_eq!(
         best(second_example()),
         [3, 2],
-        "in the second example q1 likes k4 best and q2 likes k3 best"
+        "in the second example q1 likes k4 best, index 3, and q2 likes k3 best, index 2"
     );
     assert_eq!(
         best(plane_example()),
         [1],
-        "the dot product likes the long key best"
+        "the dot product likes the long key best, k2 with index 1"
     );
     let tied = Array2::ones((3, 2));
     assert_eq!(
@@ -62,6 +65,10 @@ fn exercise_3_best_key() {
         -Array2::from_shape_fn((3, 2), |(j, _)| 3.0 - j as f64),
     );
     assert_eq!(best(negative), [2], "scores may all be negative");
+    assert!(
+        best_key(Array2::ones((1, 2)).view(), Array2::ones((0, 2)).view()).is_err(),
+        "without keys there is no best one: that should be an error"
+    );
     assert!(
         best_key(Array2::ones((1, 2)).view(), Array2::ones((1, 3)).view()).is_err(),
         "queries and keys of different widths should be an error"
@@ -88,4 +95,9 @@ fn exercise_4_distance_scores() {
             j + 1
         );
     }
+    assert!(
+        distance_scores(Array2::ones((1, 3)).view(), Array2::ones((1, 1)).view())
+            .is_err(),
+        "queries and keys of different widths should be an error"
+    );
 }

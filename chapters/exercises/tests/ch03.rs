@@ -26,6 +26,10 @@ fn exercise_2_scale_for() {
         (3, 0.5, 2.5),
     ] {
         let yours = scale_for(d_k, query, key);
+        assert!(
+            yours > 0.0,
+            "a scale is above 0: yours, {yours}, would turn the best key into the worst"
+        );
         let variance = yours * yours * d_k as f64 * query * key;
         assert!(
             (variance - 1.0).abs() < 1e-9,
@@ -78,6 +82,6 @@ fn exercise_4_gradient_through_softmax() {
             .iter()
             .zip(&expected)
             .all(|(a, b)| (a - b).abs() < 1e-9),
-        "expected {expected}, not {yours}"
+        "expected {expected}, not {yours}: every entry is a_j (g_j − g · a)"
     );
 }
