@@ -79,6 +79,15 @@ impl<F: NdFloat> Projection<F> {
 }
 // ANCHOR_END: projection
 
+// ANCHOR: from_weight
+impl<F> From<Array2<F>> for Projection<F> {
+    /// A projection without a bias.
+    fn from(weight: Array2<F>) -> Self {
+        Self { weight, bias: None }
+    }
+}
+// ANCHOR_END: from_weight
+
 // ANCHOR: random_projection
 impl<F: NdFloat> Projection<F> {
     /// A projection to begin training with: weights drawn evenly between ±√(6 / (in + out)), and
@@ -86,7 +95,11 @@ impl<F: NdFloat> Projection<F> {
     ///
     /// Source: Glorot, Bengio, *Understanding the Difficulty of Training Deep Feedforward Neural
     /// Networks* (2010), equation 16.
-    pub fn random(width_in: usize, width_out: usize, rng: &mut impl Rng) -> Self {
+    pub fn random(
+        width_in: usize,
+        width_out: usize,
+        rng: &mut (impl Rng + ?Sized),
+    ) -> Self {
         let bound = (6.0 / (width_in + width_out).max(1) as f64).sqrt();
         let weight = Array2::from_shape_simple_fn((width_in, width_out), || {
             cast(rng.random_range(-bound..=bound))
@@ -162,7 +175,7 @@ pub fn merge_heads<F: NdFloat>(x: ArrayView4<F>) -> Array3<F> {
 pub fn dropout<F: NdFloat>(
     weights: ArrayView4<F>,
     p: f64,
-    rng: &mut impl Rng,
+    rng: &mut (impl Rng + ?Sized),
 ) -> Result<Array4<F>> {
     check_probability(p)?;
     let keep = cast::<F>(1.0 - p);
@@ -271,16 +284,100 @@ impl<F: NdFloat> MultiHeadAttention<F> {
 }
 // ANCHOR_END: multi_head
 
-// ANCHOR: attend
+/// Keys and values that have been projected and cut into heads, ready to be asked.
+// ANCHOR: memory
+#[derive(Clone, Debug, PartialEq)]
+pub struct Memory<F> {
+    /// The keys of each head, `(batch, heads, n, d_k)`.
+    pub keys: Array4<F>,
+    /// The values of each head, `(batch, heads, n, d_v)`.
+    pub values: Array4<F>,
+}
+
 impl<F: NdFloat> MultiHeadAttention<F> {
-    /// Answers the queries. Dropout has no effect.
-    ///
-    /// `queries` are `(batch, m, d_model)`, `keys` and `values` are `(batch, n, their widths)`,
-    /// and the mask stretches to `(batch, heads, m, n)`.
+    /// Projects keys and values, `(batch, n, their widths)`, and cuts them into heads.
     ///
     /// # Errors
-    /// If the widths do not fit the projections, the batches or lengths do not fit each other,
-    /// or the mask does not fit.
+    /// If the widths do not fit the projections, or keys and values differ in number.
+    pub fn remember(
+        &self,
+        keys: ArrayView3<F>,
+        values: ArrayView3<F>,
+    ) -> Result<Memory<F>> {
+        let ((batch, n, _), (value_batch, value_n, _)) = (keys.dim(), values.dim());
+        ensure!(
+            (batch, n) == (value_batch, value_n),
+            "there are {batch} × {n} keys but {value_batch} × {value_n} values"
+        );
+        // K W^K and V W^V
+        Ok(Memory {
+            keys: split_heads(self.key.apply(keys)?.view(), self.heads)?,
+            values: split_heads(self.value.apply(values)?.view(), self.heads)?,
+        })
+    }
+}
+// ANCHOR_END: memory
+
+// ANCHOR: ask
+impl<F: NdFloat> MultiHeadAttention<F> {
+    /// Answers the queries from a memory. Dropout has no effect.
+    ///
+    /// `queries` are `(batch, m, d_model)`, and the mask stretches to `(batch, heads, m, n)`.
+    ///
+    /// # Errors
+    /// If the queries do not fit the projection or the memory, or the mask does not fit.
+    pub fn ask(
+        &self,
+        queries: ArrayView3<F>,
+        memory: &Memory<F>,
+        mask: &Mask,
+    ) -> Result<MultiHeadAnswer<F>> {
+        self.run(queries, memory, mask, |weights| Ok(weights.to_owned()))
+    }
+
+    /// Answers the queries from a memory, with dropout on the weights.
+    ///
+    /// # Errors
+    /// As [`MultiHeadAttention::ask`].
+    pub fn ask_in_training(
+        &self,
+        queries: ArrayView3<F>,
+        memory: &Memory<F>,
+        mask: &Mask,
+        rng: &mut (impl Rng + ?Sized),
+    ) -> Result<MultiHeadAnswer<F>> {
+        let drop = |weights: ArrayView4<F>| dropout(weights, self.dropout, rng);
+        self.run(queries, memory, mask, drop)
+    }
+
+    fn run(
+        &self,
+        queries: ArrayView3<F>,
+        memory: &Memory<F>,
+        mask: &Mask,
+        drop: impl FnOnce(ArrayView4<F>) -> Result<Array4<F>>,
+    ) -> Result<MultiHeadAnswer<F>> {
+        // Q W^Q, cut into heads
+        let q = split_heads(self.query.apply(queries)?.view(), self.heads)?;
+        // attention in each head
+        let scores = batched_scaled_scores(q.view(), memory.keys.view())?;
+        let weights = masked_softmax(scores.view(), mask)?;
+        let kept = drop(weights.view())?;
+        let answers = masked_sum(kept.view(), memory.values.view(), mask)?;
+        // concat(head_1, …, head_h) W^O
+        let output = self.output.apply(merge_heads(answers.view()).view())?;
+        Ok(MultiHeadAnswer { output, weights })
+    }
+}
+// ANCHOR_END: ask
+
+// ANCHOR: attend
+impl<F: NdFloat> MultiHeadAttention<F> {
+    /// Multi-head attention in one call: [`remember`](Self::remember), then
+    /// [`ask`](Self::ask).
+    ///
+    /// # Errors
+    /// As those two.
     pub fn attend(
         &self,
         queries: ArrayView3<F>,
@@ -288,58 +385,7 @@ impl<F: NdFloat> MultiHeadAttention<F> {
         values: ArrayView3<F>,
         mask: &Mask,
     ) -> Result<MultiHeadAnswer<F>> {
-        self.run(
-            queries,
-            keys,
-            values,
-            mask,
-            |weights| Ok(weights.to_owned()),
-        )
-    }
-
-    /// Answers the queries with dropout on the weights.
-    ///
-    /// # Errors
-    /// As [`MultiHeadAttention::attend`].
-    pub fn attend_in_training(
-        &self,
-        queries: ArrayView3<F>,
-        keys: ArrayView3<F>,
-        values: ArrayView3<F>,
-        mask: &Mask,
-        rng: &mut impl Rng,
-    ) -> Result<MultiHeadAnswer<F>> {
-        let p = self.dropout;
-        self.run(queries, keys, values, mask, |weights| {
-            dropout(weights, p, rng)
-        })
-    }
-
-    fn run(
-        &self,
-        queries: ArrayView3<F>,
-        keys: ArrayView3<F>,
-        values: ArrayView3<F>,
-        mask: &Mask,
-        drop: impl FnOnce(ArrayView4<F>) -> Result<Array4<F>>,
-    ) -> Result<MultiHeadAnswer<F>> {
-        ensure!(
-            keys.dim().1 == values.dim().1,
-            "there are {} keys but {} values",
-            keys.dim().1,
-            values.dim().1
-        );
-        // Q W^Q, K W^K, V W^V, cut into heads
-        let q = split_heads(self.query.apply(queries)?.view(), self.heads)?;
-        let k = split_heads(self.key.apply(keys)?.view(), self.heads)?;
-        let v = split_heads(self.value.apply(values)?.view(), self.heads)?;
-        // attention in each head
-        let scores = batched_scaled_scores(q.view(), k.view())?;
-        let weights = masked_softmax(scores.view(), mask)?;
-        let answers = masked_sum(drop(weights.view())?.view(), v.view(), mask)?;
-        // concat(head_1, …, head_h) W^O
-        let output = self.output.apply(merge_heads(answers.view()).view())?;
-        Ok(MultiHeadAnswer { output, weights })
+        self.ask(queries, &self.remember(keys, values)?, mask)
     }
 }
 // ANCHOR_END: attend
@@ -353,7 +399,7 @@ impl<F: NdFloat> MultiHeadAttention<F> {
     pub fn random(
         d_model: usize,
         heads: usize,
-        rng: &mut impl Rng,
+        rng: &mut (impl Rng + ?Sized),
     ) -> Result<Self> {
         let mut projection = || Projection::random(d_model, d_model, rng);
         Self::new(

@@ -1,1 +1,225 @@
-//! Self-attention.
+//! Self-attention: what if a sequence reads itself?
+//!
+//! Queries, keys and values all come from the same sequence. What that loses, the order of the
+//! sequence, is put back by positions: added to the vectors, or turned into queries and keys.
+
+// ANCHOR: imports
+use anyhow::{Result, ensure};
+use ch04_masks::Mask;
+use ch05_multihead::{MultiHeadAnswer, MultiHeadAttention};
+use ndarray::{Array2, Array4, ArrayView2, ArrayView3, ArrayView4, NdFloat, array};
+// ANCHOR_END: imports
+
+/// Multi-head attention in which a sequence asks itself: Q = K = V = X.
+///
+/// `x` is `(batch, n, d_model)`, and the mask stretches to `(batch, heads, n, n)`.
+///
+/// # Errors
+/// As [`MultiHeadAttention::attend`].
+///
+/// Source: Vaswani et al., *Attention Is All You Need* (2017), section 3.2.3.
+// ANCHOR: self_attention
+pub fn self_attention<F: NdFloat>(
+    attention: &MultiHeadAttention<F>,
+    x: ArrayView3<F>,
+    mask: &Mask,
+) -> Result<MultiHeadAnswer<F>> {
+    attention.attend(x, x, x, mask)
+}
+// ANCHOR_END: self_attention
+
+/// Bidirectional: every position sees every real token, before it and after it, but no padding.
+///
+/// `tokens` are `batch × n`; the mask is `(batch, 1, 1, n)`.
+// ANCHOR: masks
+pub fn bidirectional_mask(tokens: ArrayView2<u32>, pad: u32) -> Mask {
+    Mask::padding_of_tokens(tokens, pad)
+}
+
+/// Causal: every position sees the real tokens up to its own.
+///
+/// `tokens` are `batch × n`; the mask is `(batch, 1, n, n)`.
+pub fn causal_mask(tokens: ArrayView2<u32>, pad: u32) -> Result<Mask> {
+    let n = tokens.ncols();
+    &Mask::causal(n, n) & &Mask::padding_of_tokens(tokens, pad)
+}
+// ANCHOR_END: masks
+
+/// Sinusoidal positions: column `2i` of position `p` is `sin(p · ω_i)` and column `2i + 1` is
+/// `cos(p · ω_i)`, with `ω_i = 10000^(−2i / d_model)`.
+///
+/// The result is `length × d_model`. `i` counts pairs of columns, so `2i` counts columns; with an odd
+/// width the last pair has only its sine.
+///
+/// Source: Vaswani et al. (2017), section 3.5.
+// ANCHOR: sinusoidal
+pub fn sinusoidal_positions<F: NdFloat>(
+    length: usize,
+    d_model: usize,
+) -> Array2<F> {
+    Array2::from_shape_fn((length, d_model), |(position, column)| {
+        // Columns 2i and 2i + 1 share a frequency.
+        let angle = position as f64 * frequency(column / 2, d_model);
+        cast(if column % 2 == 0 {
+            angle.sin()
+        } else {
+            angle.cos()
+        })
+    })
+}
+
+/// The frequency of a pair of columns: `ω_i = 10000^(−2i / width)`.
+fn frequency(pair: usize, width: usize) -> f64 {
+    10_000_f64.powf(-2.0 * pair as f64 / width as f64)
+}
+
+fn cast<F: NdFloat>(x: f64) -> F {
+    F::from(x).expect("every float type holds every f64, rounded")
+}
+// ANCHOR_END: sinusoidal
+
+/// Rotary positions: each pair of columns `(2i, 2i + 1)` is turned by the angle `p · ω_i`, where `p`
+/// is the vector's position. The score of a query and a key that are both turned depends only on
+/// the difference of their positions.
+///
+/// `x` is `(batch, heads, n, d)`, queries or keys but not values, and so is the result; `positions`
+/// are `n`. This is the interleaved form of the paper; others pair column `i` with `i + d/2`.
+///
+/// # Errors
+/// If the width is odd, or there is not one position for each vector.
+///
+/// Source: Su et al., *RoFormer* (2021), section 3.2.2 and equation 34.
+// ANCHOR: rope
+pub fn rotate<F: NdFloat>(
+    x: ArrayView4<F>,
+    positions: &[usize],
+) -> Result<Array4<F>> {
+    let (_, _, n, d) = x.dim();
+    ensure!(d % 2 == 0, "a width of {d} cannot be rotated in pairs");
+    ensure!(
+        positions.len() == n,
+        "there are {n} vectors but {} positions",
+        positions.len()
+    );
+    let angle = |j: usize, pair: usize| positions[j] as f64 * frequency(pair, d);
+    Ok(Array4::from_shape_fn(x.dim(), |(b, h, j, column)| {
+        let angle = angle(j, column / 2);
+        let (sin, cos) = (cast::<F>(angle.sin()), cast::<F>(angle.cos()));
+        // (a, b) → (a cos − b sin, a sin + b cos)
+        if column % 2 == 0 {
+            x[[b, h, j, column]] * cos - x[[b, h, j, column + 1]] * sin
+        } else {
+            x[[b, h, j, column - 1]] * sin + x[[b, h, j, column]] * cos
+        }
+    }))
+}
+// ANCHOR_END: rope
+
+/// The position of each token, counted from the first real one: 0, 1, 2, … wherever the padding
+/// stands. A padded place gets 0, which nobody sees.
+///
+/// `tokens` and the result are `batch × n`.
+// ANCHOR: token_positions
+pub fn token_positions(tokens: ArrayView2<u32>, pad: u32) -> Array2<usize> {
+    let mut positions = Array2::zeros(tokens.dim());
+    for (row, mut positions) in tokens.rows().into_iter().zip(positions.rows_mut())
+    {
+        let mut next = 0;
+        for (&token, position) in row.iter().zip(&mut positions) {
+            if token != pad {
+                *position = next;
+                next += 1;
+            }
+        }
+    }
+    positions
+}
+// ANCHOR_END: token_positions
+
+/// What one layer costs, for a sequence of `n` vectors of width `d`.
+// ANCHOR: cost
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cost {
+    /// Multiplications.
+    pub multiplications: u128,
+    /// Steps that have to wait for one another.
+    pub sequential: u128,
+    /// Layers or steps that news travels from the first position to the last.
+    pub path: u128,
+}
+
+impl Cost {
+    /// Self-attention: scores and weighted sums, `n · n · d` each.
+    pub fn of_self_attention(n: u64, d: u64) -> Self {
+        let (n, d) = (u128::from(n), u128::from(d));
+        Self {
+            multiplications: 2 * n * n * d,
+            sequential: 1,
+            path: u128::from(n > 1),
+        }
+    }
+
+    /// A recurrent layer: two `d × d` matrices at each position, one position after the other.
+    pub fn of_recurrence(n: u64, d: u64) -> Self {
+        let (n, d) = (u128::from(n), u128::from(d));
+        Self {
+            multiplications: 2 * n * d * d,
+            sequential: n,
+            path: n.saturating_sub(1),
+        }
+    }
+
+    /// A convolution over `width` neighbours: as many `d × d` matrices at each position. Stacked
+    /// layers carry news `(width − 1) / 2` positions further each.
+    ///
+    /// # Errors
+    /// If the width is even or below 3, so that it reaches nobody or has no middle.
+    pub fn of_convolution(n: u64, d: u64, width: u64) -> Result<Self> {
+        ensure!(
+            width >= 3 && width % 2 == 1,
+            "a convolution over {width} neighbours has no middle or reaches nobody"
+        );
+        let (n, d, width) = (u128::from(n), u128::from(d), u128::from(width));
+        Ok(Self {
+            multiplications: width * n * d * d,
+            sequential: 1,
+            path: n.saturating_sub(1).div_ceil((width - 1) / 2),
+        })
+    }
+}
+// ANCHOR_END: cost
+
+/// The book's sentence, and a vector for each of its tokens, 6 × 10. The first five entries say what
+/// a token offers, the last five what it wants: an edge, a time, a topic, a degree, a quality.
+// ANCHOR: sentence
+pub fn sentence() -> ([&'static str; 6], Array2<f64>) {
+    let x = array![
+        // offers: edge, time, topic, degree, quality; wants: the same
+        [1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 4.0, 0.0, 3.0],
+        [0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 4.0, 0.0, 0.0],
+        [0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 3.0, 1.0, 0.0, 4.0],
+        [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 5.0],
+        [0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 4.0, 3.0, 1.0],
+        [1.0, 0.0, 0.0, 0.0, 0.0, 4.0, 0.0, 0.0, 0.0, 0.0],
+    ];
+    (["[CLS]", "今天", "天气", "很", "好", "[SEP]"], x)
+}
+
+/// One head whose query is what a token wants and whose key is what a token offers. Values and
+/// output leave the vectors as they are.
+pub fn wants_meet_offers() -> MultiHeadAttention<f64> {
+    // Row i of the weight says where entry i of the vector goes.
+    let columns = |first: usize| {
+        Array2::from_shape_fn((10, 5), |(i, j)| f64::from(u8::from(i == first + j)))
+    };
+    let (query, key, same) = (columns(5), columns(0), Array2::eye(10));
+    MultiHeadAttention::new(
+        1,
+        query.into(),
+        key.into(),
+        same.clone().into(),
+        same.into(),
+    )
+    .expect("the shapes fit each other")
+}
+// ANCHOR_END: sentence

@@ -1,1 +1,94 @@
-//! Cross-attention.
+//! Cross-attention: what if one sequence reads another?
+//!
+//! The queries come from the sequence that is being written, the keys and values from the one that
+//! has been read: the decoder asks, the encoder's outputs answer.
+
+// ANCHOR: imports
+use anyhow::Result;
+use ch04_masks::Mask;
+use ch05_multihead::{MultiHeadAnswer, MultiHeadAttention};
+use ndarray::{Array2, ArrayView2, ArrayView3, NdFloat, array};
+// ANCHOR_END: imports
+
+/// Multi-head attention in which one sequence reads another: Q from the decoder, K and V from the
+/// encoder.
+///
+/// `decoder` is `(batch, m, d_model)`, `memory`, the encoder's output, is `(batch, n, its width)`. The
+/// mask is over the *source*, `(batch, 1, 1, n)` for padding; nothing here is causal.
+///
+/// # Errors
+/// As [`MultiHeadAttention::attend`].
+///
+/// Source: Vaswani et al., *Attention Is All You Need* (2017), section 3.2.3, "encoder-decoder
+/// attention".
+// ANCHOR: cross_attention
+pub fn cross_attention<F: NdFloat>(
+    attention: &MultiHeadAttention<F>,
+    decoder: ArrayView3<F>,
+    memory: ArrayView3<F>,
+    source_mask: &Mask,
+) -> Result<MultiHeadAnswer<F>> {
+    attention.attend(decoder, memory, memory, source_mask)
+}
+// ANCHOR_END: cross_attention
+
+/// For each row of weights the key with the largest one: what a reader of the weights would call
+/// the alignment. The first of several that tie; nothing for a row without a weight above 0.
+///
+/// `weights` are `m × n`, the result is `m` long.
+// ANCHOR: alignment
+pub fn alignment<F: NdFloat>(weights: ArrayView2<F>) -> Vec<Option<usize>> {
+    weights
+        .rows()
+        .into_iter()
+        .map(|row| {
+            let mut best = None;
+            let mut largest = F::zero();
+            for (j, &weight) in row.iter().enumerate() {
+                if weight > largest {
+                    (best, largest) = (Some(j), weight);
+                }
+            }
+            best
+        })
+        .collect()
+}
+// ANCHOR_END: alignment
+
+/// The source of the chapter's example, a token a row, padded to five, and what the encoder made of
+/// it, 5 × 5: how much of a time, a topic, a degree, a quality and a link each token is.
+// ANCHOR: source
+pub fn source() -> ([&'static str; 5], Array2<f64>) {
+    let memory = array![
+        [1.0, 0.0, 0.0, 0.0, 0.0],
+        [0.0, 1.0, 0.0, 0.0, 0.0],
+        [0.0, 0.0, 1.0, 0.0, 0.5],
+        [0.0, 0.0, 0.0, 1.0, 0.5],
+        [0.3, 0.3, 0.3, 0.3, 0.3],
+    ];
+    (["今天", "天气", "很", "好", "[PAD]"], memory)
+}
+// ANCHOR_END: source
+
+/// The target of the example, and what the decoder looks for as it is about to write each word, 6 × 5,
+/// in the same five features.
+// ANCHOR: target
+pub fn target() -> ([&'static str; 6], Array2<f64>) {
+    let decoder = array![
+        [0.0, 3.0, 0.0, 0.0, 0.0],
+        [0.0, 8.0, 0.0, 0.0, 0.0],
+        [0.0, 0.0, 0.0, 2.0, 4.0],
+        [0.0, 0.0, 8.0, 0.0, 0.0],
+        [0.0, 0.0, 0.0, 8.0, 0.0],
+        [8.0, 0.0, 0.0, 0.0, 0.0],
+    ];
+    (["the", "weather", "is", "very", "nice", "today"], decoder)
+}
+
+/// One head that changes nothing: all four projections are the identity.
+pub fn plain_head() -> MultiHeadAttention<f64> {
+    let same = || Array2::eye(5).into();
+    MultiHeadAttention::new(1, same(), same(), same(), same())
+        .expect("the shapes fit each other")
+}
+// ANCHOR_END: target
