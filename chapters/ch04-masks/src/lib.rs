@@ -179,15 +179,23 @@ impl fmt::Debug for Mask {
 }
 
 impl fmt::Display for Mask {
-    /// A line for each row of keys: 1 where attention is allowed, · where it is not.
+    /// A line for each row of keys, 1 where attention is allowed and · where it is not, and
+    /// an empty line between matrices of more than one row.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lines: Vec<String> = self
-            .allowed
-            .rows()
-            .into_iter()
-            .map(|row| row.iter().map(|&a| if a { " 1" } else { " ·" }).collect())
-            .collect();
-        write!(f, "{}", lines.join("\n"))
+        let m = self.allowed.len_of(Axis(2));
+        for (number, row) in self.allowed.rows().into_iter().enumerate() {
+            if number > 0 {
+                f.write_str(if m > 1 && number % m == 0 {
+                    "\n\n"
+                } else {
+                    "\n"
+                })?;
+            }
+            for &allowed in row {
+                f.write_str(if allowed { " 1" } else { " ·" })?;
+            }
+        }
+        Ok(())
     }
 }
 // ANCHOR_END: shown

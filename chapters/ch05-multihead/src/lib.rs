@@ -9,7 +9,7 @@
 use anyhow::{Result, ensure};
 use ch04_masks::{Mask, batched_scaled_scores, masked_softmax, masked_sum};
 use ndarray::{
-    Array1, Array2, Array3, Array4, ArrayView3, ArrayView4, Axis, NdFloat,
+    Array1, Array2, Array3, Array4, ArrayView3, ArrayView4, Axis, NdFloat, array,
 };
 use rand::{Rng, RngExt};
 // ANCHOR_END: imports
@@ -427,3 +427,49 @@ impl<F: NdFloat> MultiHeadAttention<F> {
     }
 }
 // ANCHOR_END: parts
+
+/// Three tokens, `1 × 3 × 4`: one that asks, a giver and a receiver. The columns say: is the asker,
+/// is a giver, is a receiver, holds how much.
+// ANCHOR: roles
+pub fn giver_and_receiver(giver: f64, receiver: f64) -> Array3<f64> {
+    array![[
+        [1.0, 0.0, 0.0, 0.0],
+        [0.0, 1.0, 0.0, giver],
+        [0.0, 0.0, 1.0, receiver],
+    ]]
+}
+
+/// Two heads, each 1 wide: the asker looks for the giver in one, for the receiver in the other.
+pub fn two_heads() -> MultiHeadAttention<f64> {
+    let query = array![[50.0, 50.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]];
+    let key = array![[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]];
+    let value = array![[0.0, 0.0], [0.0, 0.0], [0.0, 0.0], [1.0, 1.0]];
+    roles_attention(2, query, key, value)
+}
+
+/// One head, 2 wide, that has to find both: the same amount of numbers, but a single row of weights.
+pub fn one_head() -> MultiHeadAttention<f64> {
+    let query = array![[50.0, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]];
+    let key = array![[0.0, 0.0], [1.0, 0.0], [1.0, 0.0], [0.0, 0.0]];
+    let value = array![[0.0, 0.0], [0.0, 0.0], [0.0, 0.0], [1.0, 1.0]];
+    roles_attention(1, query, key, value)
+}
+
+/// The output projection leaves the two columns as they are.
+fn roles_attention(
+    heads: usize,
+    query: Array2<f64>,
+    key: Array2<f64>,
+    value: Array2<f64>,
+) -> MultiHeadAttention<f64> {
+    let output = Array2::eye(2);
+    MultiHeadAttention::new(
+        heads,
+        query.into(),
+        key.into(),
+        value.into(),
+        output.into(),
+    )
+    .expect("the shapes fit each other")
+}
+// ANCHOR_END: roles

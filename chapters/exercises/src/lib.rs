@@ -12,3 +12,11 @@ pub mod ch01;
 pub mod ch02;
 #[cfg_attr(feature = "solutions", path = "../solutions/ch03.rs")]
 pub mod ch03;
+#[cfg_attr(feature = "solutions", path = "../solutions/ch04.rs")]
+pub mod ch04;
+#[cfg_attr(feature = "solutions", path = "../solutions/ch05.rs")]
+pub mod ch05;
+#[cfg_attr(feature = "solutions", path = "../solutions/ch06.rs")]
+pub mod ch06;
+#[cfg_attr(feature = "solutions", path = "../solutions/ch07.rs")]
+pub mod ch07;
