@@ -6,9 +6,14 @@
 //! on every machine.
 
 mod canvas;
+mod cells;
 mod ch01;
 mod ch02;
 mod ch03;
+mod ch04;
+mod ch05;
+mod ch06;
+mod ch07;
 mod chart;
 mod heatmap;
 mod picture;
@@ -62,6 +67,21 @@ pub fn all() -> &'static [Figure] {
         Figure::new("ch03", "spread", ch03::spread),
         Figure::new("ch03", "saturation", ch03::saturation),
         Figure::new("ch03", "scaled", ch03::scaled),
+        Figure::new("ch04", "padding", ch04::padding),
+        Figure::new("ch04", "causal", ch04::causal),
+        Figure::new("ch04", "both", ch04::both),
+        Figure::new("ch04", "alignment", ch04::alignment),
+        Figure::new("ch04", "window", ch04::window),
+        Figure::new("ch04", "fill", ch04::fill),
+        Figure::new("ch05", "split", ch05::split),
+        Figure::new("ch05", "heads", ch05::heads),
+        Figure::new("ch05", "roles", ch05::roles),
+        Figure::new("ch06", "heatmap", ch06::heatmap),
+        Figure::new("ch06", "causal", ch06::causal),
+        Figure::new("ch06", "positions", ch06::positions),
+        Figure::new("ch06", "rope", ch06::rope),
+        Figure::new("ch06", "cost", ch06::cost),
+        Figure::new("ch07", "alignment", ch07::alignment),
     ];
     FIGURES
 }
