@@ -290,7 +290,7 @@ pub(crate) fn fill() -> Result<Picture> {
         short(all[0][n - 1]),
         short(*last)
     );
-    Picture::paint((360, 330), alt, |canvas| {
+    Picture::paint((360, 276), alt, |canvas| {
         let (a, b) = (Colour::A, Colour::B);
         let name = format!("filled with −1e{exponent}");
         canvas.fill((15.0, 8.0), (25.0, 18.0), a, 1.0)?;
@@ -302,8 +302,10 @@ pub(crate) fn fill() -> Result<Picture> {
             format!("only {} is forbidden", sub("k", n)),
             "all keys are forbidden".to_owned(),
         ];
-        for (panel, (title, weights)) in titles.into_iter().zip([one, all]).enumerate() {
-            let top = 40.0 + 150.0 * panel as f64;
+        // Both panels on one scale, so that their bars compare.
+        let panels = [(40.0, 1.0, one), (190.0, 0.4, all)];
+        for (title, (top, highest, weights)) in titles.into_iter().zip(panels) {
+            let bottom = top + 20.0 + 90.0 * highest;
             canvas.text((14.0, top), title, Face::TEXT.bold())?;
             let sums: Vec<_> = weights
                 .iter()
@@ -327,8 +329,8 @@ pub(crate) fn fill() -> Result<Picture> {
                 ],
                 decimals: 3,
                 x: (10.0, 350.0),
-                y: Scale::linear((0.0, 1.0), (top + 110.0, top + 14.0)),
-                names_at: top + 124.0,
+                y: Scale::linear((0.0, highest), (bottom, top + 20.0)),
+                names_at: bottom + 14.0,
             }
             .draw(canvas)?;
         }

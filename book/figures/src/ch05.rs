@@ -52,7 +52,7 @@ pub(crate) fn split() -> Result<Picture> {
         let tokens = numbered("t", n);
         canvas.text(
             (whole.centre(), 12.0),
-            "3 tokens, 4 wide",
+            format!("{n} tokens, {} wide", heads * d),
             Face::CENTRED.bold(),
         )?;
         whole.row_names(canvas, &tokens)?;
@@ -63,7 +63,7 @@ pub(crate) fn split() -> Result<Picture> {
             let x = (whole.corner(0, h * d).0 + whole.corner(0, (h + 1) * d).0) / 2.0;
             canvas.text((x, 32.0), &name, Face::CENTRED.colour(colour))?;
             whole.tint(canvas, (0, h * d), (n, d), colour)?;
-            for (top, all, names) in [(44.0, &right, "right"), (178.0, &wrong, "wrong")] {
+            for (top, all) in [(44.0, &right), (184.0, &wrong)] {
                 let cells = part(h, top);
                 cells.numbers(canvas, all.index_axis(Axis(0), h))?;
                 // Whose number it is: the head is named by where it stood in the whole.
@@ -76,14 +76,15 @@ pub(crate) fn split() -> Result<Picture> {
                 }
                 let face = Face::CENTRED.colour(colour);
                 canvas.text((cells.centre(), top - 12.0), &name, face)?;
-                let _ = names;
             }
         }
-        canvas.text((262.0, 12.0), "split_heads", title)?;
+        canvas.text((268.0, 12.0), "right: split_heads", title)?;
+        canvas.text((268.0, 152.0), "wrong: reshape alone", title)?;
         canvas.arrow((146.0, 81.0), (166.0, 81.0), Stroke::new(Colour::Line, 1.4))?;
-        canvas.text((28.0, 200.0), "wrong: reshape", Face::TEXT.bold())?;
-        canvas.text((28.0, 217.0), "alone mixes the", Face::TEXT)?;
-        canvas.text((28.0, 234.0), "tokens", Face::TEXT)
+        canvas.text((28.0, 205.0), "The tokens are mixed:", Face::TEXT)?;
+        let (first, last) = (&tokens[0], format!("head {heads}"));
+        canvas.text((28.0, 222.0), format!("{last} gets nothing"), Face::TEXT)?;
+        canvas.text((28.0, 239.0), format!("of {first}."), Face::TEXT)
     })
 }
 
@@ -205,7 +206,10 @@ pub(crate) fn roles() -> Result<Picture> {
     let pairs = [[1.0, 0.0], [0.0, 1.0]];
     let say = |answer: &[f64]| {
         let answer: Vec<_> = answer.iter().map(|&x| short(x)).collect();
-        format!("({})", answer.join(", "))
+        match &answer[..] {
+            [only] => only.clone(),
+            several => format!("({})", several.join(", ")),
+        }
     };
     let one: Vec<_> = pairs
         .iter()

@@ -1,6 +1,6 @@
 //! Self-attention and positions.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use ch01_alignment::{dot_score, first_example};
 use ch04_masks::Mask;
 use ch06_self_attention::{
@@ -12,7 +12,7 @@ use crate::canvas::{Face, Mark, Stroke};
 use crate::chart::{Plot, Scale};
 use crate::heatmap::{Marks, marked};
 use crate::picture::Picture;
-use crate::style::{Colour, HEAT, number, sup};
+use crate::style::{Colour, HEAT, number, short, sup};
 
 /// The weights of the book's sentence behind a mask, and where that mask allows any.
 fn weights(mask: &Mask) -> Result<(Array2<f64>, Array2<bool>)> {
@@ -37,18 +37,16 @@ fn map(mask: &Mask, said: &str) -> Result<Picture> {
         .iter()
         .zip(weights.rows())
         .map(|(token, row)| {
-            let (j, weight) = row
+            let largest = row.fold(0.0, |a: f64, &b| a.max(b));
+            let ties: Vec<_> = tokens
                 .iter()
-                .enumerate()
-                .max_by(|a, b| a.1.total_cmp(b.1))
-                .context("the sentence is empty")?;
-            Ok(format!(
-                "{token} gives {} {}",
-                tokens[j],
-                number(*weight, 2)
-            ))
+                .zip(row)
+                .filter(|(_, weight)| largest - **weight < 1e-12)
+                .map(|(token, _)| *token)
+                .collect();
+            format!("{token} gives {} {}", ties.join(" and "), short(largest))
         })
-        .collect::<Result<_>>()?;
+        .collect();
     picture.alt = format!(
         "{said} Queries are rows, keys are columns. The largest weight of each row: {}.",
         largest.join(", ")
@@ -58,8 +56,12 @@ fn map(mask: &Mask, said: &str) -> Result<Picture> {
 
 /// What each token of the sentence looks at.
 pub(crate) fn heatmap() -> Result<Picture> {
-    let said = "How much each token of [CLS] 今天 天气 很 好 [SEP] attends to each.";
-    map(&Mask::everything(), said)
+    let (tokens, _) = sentence();
+    let said = format!(
+        "How much each token of {} attends to each.",
+        tokens.join(" ")
+    );
+    map(&Mask::everything(), &said)
 }
 
 /// The same without the future.
@@ -81,38 +83,45 @@ pub(crate) fn positions() -> Result<Picture> {
     };
     let alt = format!(
         "Sinusoidal encodings of positions 0 to {} in {width} columns, two to a frequency. Column 0 changes its \
-         sign {} times, column 4 {} times, and the last two columns hardly change: from {} to {} in column {}.",
+         sign {} times, column 2 {} times, and the last two columns hardly change: from {} to {} in column {}.",
         length - 1,
         turns(0),
-        turns(4),
+        turns(2),
         number(encodings[[0, width - 2]], 2),
         number(encodings[[length - 1, width - 2]], 2),
         width - 2
     );
     Picture::paint((360, 344), alt, |canvas| {
-        let (left, top, cell) = (38.0, 28.0, (9.9, 16.0));
+        let (left, top, cell) = (34.0, 28.0, (10.0, 16.0));
         canvas.text((6.0, 11.0), "column", Face::TEXT)?;
-        for ((position, column), &value) in encodings.indexed_iter() {
-            let from = (
+        let corner = |position: usize, column: usize| {
+            (
                 left + cell.0 * position as f64,
                 top + cell.1 * column as f64,
-            );
-            let to = (from.0 + cell.0, from.1 + cell.1);
-            let colour = if value < 0.0 {
-                Colour::Cold
-            } else {
-                Colour::Hot
-            };
-            let opacity = (value.abs() * HEAT * 100.0).round() / 100.0;
-            if opacity > 0.0 {
-                canvas.fill(from, to, colour, opacity)?;
+            )
+        };
+        for (column, values) in encodings.columns().into_iter().enumerate() {
+            // Neighbours of one colour become one rectangle, so that no seam shows between them.
+            let shades: Vec<_> = values.iter().map(|&value| shade(value)).collect();
+            let mut position = 0;
+            for run in shades.chunk_by(|a, b| a == b) {
+                let (colour, opacity) = run[0];
+                let (from, to) = (
+                    corner(position, column),
+                    corner(position + run.len(), column + 1),
+                );
+                if opacity > 0.0 {
+                    canvas.fill(from, to, colour, opacity)?;
+                }
+                position += run.len();
             }
-            if value < 0.0 {
-                let (x, y) = ((from.0 + to.0) / 2.0, (from.1 + to.1) / 2.0);
+            for (position, _) in values.iter().enumerate().filter(|(_, x)| **x < 0.0) {
+                let (x, y) = corner(position, column);
+                let (x, y) = (x + cell.0 / 2.0, y + cell.1 / 2.0);
                 canvas.line((x - 2.0, y), (x + 2.0, y), Stroke::new(Colour::Ink, 0.8))?;
             }
         }
-        let (right, bottom) = (left + cell.0 * length as f64, top + cell.1 * width as f64);
+        let (right, bottom) = corner(length, width);
         for pair in 0..=width / 2 {
             let y = top + 2.0 * cell.1 * pair as f64;
             canvas.line((left, y), (right, y), Stroke::new(Colour::Grid, 0.8))?;
@@ -132,6 +141,16 @@ pub(crate) fn positions() -> Result<Picture> {
         let key = "warm: up to 1; cold, with a dash: down to −1";
         canvas.text((middle, bottom + 48.0), key, Face::CENTRED.muted())
     })
+}
+
+/// The colour of a number from −1 to 1 and its opacity, in hundredths.
+fn shade(value: f64) -> (Colour, f64) {
+    let colour = if value < 0.0 {
+        Colour::Cold
+    } else {
+        Colour::Hot
+    };
+    (colour, (value.abs() * HEAT * 100.0).round() / 100.0)
 }
 
 /// The score of a query and a key, both turned by their positions.
@@ -166,6 +185,11 @@ pub(crate) fn rope() -> Result<Picture> {
         .flat_map(|curve| curve.iter().zip(&curves[0]))
         .map(|(a, b)| (a.1 - b.1).abs())
         .fold(0.0, f64::max);
+    let decimals = 9;
+    ensure!(
+        apart < 0.5 * 10f64.powi(-decimals),
+        "the curves lie {apart} apart, but are drawn as one"
+    );
     let alt = format!(
         "The score of a turned query and a turned key against the distance between them, from 0 to {farthest}, \
          with the key at position {}, {} and {}. It begins at {} and swings, and the three curves coincide \
@@ -174,16 +198,16 @@ pub(crate) fn rope() -> Result<Picture> {
         starts[1],
         starts[2],
         number(curves[0][0].1, 2),
-        (-apart.max(1e-12).log10()).floor()
+        decimals
     );
-    Picture::paint((360, 286), alt, |canvas| {
+    Picture::paint((360, 256), alt, |canvas| {
         let plot = Plot {
             canvas,
             x: Scale::linear((0.0, farthest as f64), (38.0, 348.0)),
-            y: Scale::linear((-3.0, 3.0), (216.0, 30.0)),
+            y: Scale::linear((0.0, 3.0), (186.0, 30.0)),
         };
         canvas.text((6.0, 11.0), "score of the turned pair", Face::TEXT)?;
-        plot.y_ticks([-3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0].map(|y| (y, number(y, 0))))?;
+        plot.y_ticks([0.0, 1.0, 2.0, 3.0].map(|y| (y, number(y, 0))))?;
         plot.x_axis(
             (0..=farthest).step_by(4).map(|x| (x as f64, x.to_string())),
             "position of the query minus position of the key",
@@ -199,9 +223,9 @@ pub(crate) fn rope() -> Result<Picture> {
             let points: Vec<_> = curves[k].iter().skip(k).step_by(3).copied().collect();
             plot.marks(&points, mark, colour)?;
             let x = 20.0 + 116.0 * k as f64;
-            canvas.mark((x, 270.0), mark, colour)?;
+            canvas.mark((x, 240.0), mark, colour)?;
             let name = format!("key at {}", starts[k]);
-            canvas.text((x + 9.0, 270.0), name, Face::TEXT.bold().colour(colour))?;
+            canvas.text((x + 9.0, 240.0), name, Face::TEXT.bold().colour(colour))?;
         }
         Ok(())
     })
@@ -221,7 +245,7 @@ pub(crate) fn cost() -> Result<Picture> {
     let crossing = (first..=last)
         .find(|&n| attention(n) >= recurrence(n))
         .context("the costs of attention and recurrence never meet")?;
-    let times = |n| number(attention(n) / recurrence(n), 2);
+    let times = |n| short(attention(n) / recurrence(n));
     let alt = format!(
         "Multiplications of one layer of width {d} against the length n, on logarithmic axes. Self-attention \
          grows twice as steeply as a recurrence and a convolution over {kernel} neighbours: it costs {} of the \
@@ -237,7 +261,7 @@ pub(crate) fn cost() -> Result<Picture> {
         };
         canvas.text((6.0, 11.0), "multiplications", Face::TEXT)?;
         plot.y_ticks((5..=11).map(|power| (10f64.powi(power), sup("10", power))))?;
-        let ticks = lengths.iter().step_by(2).chain([&last]);
+        let ticks = lengths.iter().step_by(3);
         plot.x_axis(
             ticks.map(|&n| (n as f64, n.to_string())),
             &format!("length n, width d = {d}"),
@@ -266,21 +290,24 @@ pub(crate) fn cost() -> Result<Picture> {
         )?;
         let at = (x + 7.0, 232.0);
         canvas.text(at, format!("n = d = {crossing}"), Face::TEXT.muted())?;
+        // Between two grid lines each.
+        let beside = |n: f64, power: i32| plot.at(n, 10f64.powf(f64::from(power) + 0.5));
+        let [square_n, square_d] = [sup("n", 2), sup("d", 2)];
         let names = [
             (
-                (x + 44.0, y - 66.0),
+                beside(2600.0, 10),
                 Face::ENDING,
-                format!("self-attention, 2 {} d", sup("n", 2)),
+                format!("self-attention, 2 {square_n} d"),
             ),
             (
-                (x - 24.0, y + 48.0),
+                beside(1000.0, 8),
                 Face::TEXT,
-                format!("recurrence, 2 n {}", sup("d", 2)),
+                format!("recurrence, 2 n {square_d}"),
             ),
             (
-                (x - 66.0, y - 22.0),
+                beside(190.0, 8),
                 Face::ENDING,
-                format!("convolution, {kernel} n {}", sup("d", 2)),
+                format!("convolution, {kernel} n {square_d}"),
             ),
         ];
         for ((at, face, name), (_, stroke)) in names.into_iter().zip(&curves) {

@@ -7,7 +7,7 @@ use ndarray::{Axis, s};
 
 use crate::heatmap::{Marks, marked};
 use crate::picture::Picture;
-use crate::style::number;
+use crate::style::short;
 
 /// What each English word of the target looks at in the Chinese source.
 pub(crate) fn alignment() -> Result<Picture> {
@@ -35,14 +35,7 @@ pub(crate) fn alignment() -> Result<Picture> {
     let mut picture = marked(weights, &words, &tokens, marks)?;
     let said: Vec<_> = framed
         .iter()
-        .map(|&(i, j)| {
-            format!(
-                "{} at {} ({})",
-                words[i],
-                tokens[j],
-                number(weights[[i, j]], 2)
-            )
-        })
+        .map(|&(i, j)| format!("{} at {} ({})", words[i], tokens[j], short(weights[[i, j]])))
         .collect();
     picture.alt = format!(
         "English words as queries in rows, Chinese tokens as keys in columns, [PAD] forbidden. Each word looks \
