@@ -245,5 +245,12 @@ pub(crate) fn grid() -> Result<Picture> {
     let (rows, columns) = (numbered("q", queries.nrows()), numbered("k", keys.nrows()));
     let rows: Vec<_> = rows.iter().map(String::as_str).collect();
     let columns: Vec<_> = columns.iter().map(String::as_str).collect();
-    heatmap(scores.view(), &rows, &columns)
+    let mut picture = heatmap(scores.view(), &rows, &columns)?;
+    picture.alt = format!(
+        "The scores of {} queries, in rows, and {} keys, in columns. {}",
+        rows.len(),
+        columns.len(),
+        picture.alt
+    );
+    Ok(picture)
 }

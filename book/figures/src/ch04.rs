@@ -91,9 +91,9 @@ pub(crate) fn causal() -> Result<Picture> {
     let causal = allowed(&Mask::causal(n, n), 1, 0, (n, n))?;
     let flipped = causal.mapv(|allowed| !allowed);
     let alt = format!(
-        "Two grids of {n} queries by {n} keys. In the causal mask each query sees itself and what came \
-         before it, {} of {} cells; with the polarity flipped it sees only what comes after it, {} cells, and \
-         the last query sees nothing.",
+        "A causal mask of {n} queries by {n} keys, and the same with its polarity flipped. Causal, each query \
+         sees itself and what came before it, {} of {} cells; flipped, it sees only what comes after it, {} \
+         cells, and the last query sees nothing.",
         count(&causal),
         causal.len(),
         count(&flipped)
@@ -193,7 +193,7 @@ pub(crate) fn alignment() -> Result<Picture> {
         rows.join(" and ")
     };
     let alt = format!(
-        "{m} queries and {n} keys. Aligned bottom-right, the queries are the last {m} positions and see {} \
+        "Two ways to align a causal mask of {m} queries and {n} keys. Aligned bottom-right, the queries are the last {m} positions and see {} \
          keys; aligned top-left, they are the first {m} and see {}.",
         seen(&ours),
         seen(&theirs)
@@ -284,8 +284,7 @@ pub(crate) fn fill() -> Result<Picture> {
     let last = all[1].last().context("there are no keys")?;
     let exponent = fill.abs().log10();
     let alt = format!(
-        "Weights of k1 to k{n}. With k{n} forbidden, a fill of −∞ and a fill of −1e{exponent} give the same, {} \
-         for k{n}. With all {n} forbidden, −∞ gives {} for each, as it should, and −1e{exponent} gives {}.",
+        "The weights of k1 to k{n} behind a fill of −∞ and behind one of −1e{exponent}. With k{n} forbidden, both give the same, {} for k{n}. With all {n} forbidden, −∞ gives {} for each, as it should, and −1e{exponent} gives {}.",
         short(one[0][n - 1]),
         short(all[0][n - 1]),
         short(*last)

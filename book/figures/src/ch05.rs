@@ -1,6 +1,6 @@
 //! Multi-head attention.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use ch04_masks::Mask;
 use ch05_multihead::{MultiHeadAttention, split_heads};
 use ndarray::{Array1, Array2, Array3, Axis, array, s};
@@ -21,6 +21,17 @@ pub(crate) fn split() -> Result<Picture> {
     let right = split_heads(x.view().insert_axis(Axis(0)), heads)?;
     let right: Array3<f64> = right.index_axis_move(Axis(0), 0);
     let wrong = x.to_shape((heads, n, d))?.to_owned();
+    // The token and the half of its row in which a number stood.
+    let home = |x: f64| {
+        let place = x as usize - 1;
+        (place / (heads * d), place % (heads * d) / d)
+    };
+    let missed = (0..n)
+        .find(|&token| {
+            let mut last = wrong.index_axis(Axis(0), heads - 1).into_iter();
+            last.all(|&x| home(x).0 != token)
+        })
+        .context("reshaping alone gives the last head something of each token")?;
     let row = |head: &Array3<f64>, h: usize, i: usize| {
         let row: Vec<_> = head.slice(s![h, i, ..]).iter().map(|&x| short(x)).collect();
         row.join(" ")
@@ -28,14 +39,15 @@ pub(crate) fn split() -> Result<Picture> {
     let alt = format!(
         "{n} tokens of width {}, numbered 1 to {}, cut into {heads} heads. Head 1 gets the left half of each \
          token, {} first, and head 2 the right half, {} first. Reshaping alone gives head 1 the rows {}, {} \
-         and {}: both halves of token 1 and half of token 2.",
+         and {}, and nothing of token {} to head {heads}.",
         heads * d,
         x.len(),
         row(&right, 0, 0),
         row(&right, 1, 0),
         row(&wrong, 0, 0),
         row(&wrong, 0, 1),
-        row(&wrong, 0, 2)
+        row(&wrong, 0, 2),
+        missed + 1
     );
     Picture::paint((360, 268), alt, |canvas| {
         let cell = (28.0, 25.0);
@@ -66,10 +78,8 @@ pub(crate) fn split() -> Result<Picture> {
             for (top, all) in [(44.0, &right), (184.0, &wrong)] {
                 let cells = part(h, top);
                 cells.numbers(canvas, all.index_axis(Axis(0), h))?;
-                // Whose number it is: the head is named by where it stood in the whole.
                 for i in 0..n {
-                    let first = all[[h, i, 0]] as usize - 1;
-                    let (token, half) = (first / (heads * d), first % (heads * d) / d);
+                    let (token, half) = home(all[[h, i, 0]]);
                     cells.tint(canvas, (i, 0), (1, d), HEADS[half])?;
                     let y = cells.middle(i, 0).1;
                     canvas.text((cells.at.0 - 6.0, y), &tokens[token], Face::ENDING)?;
@@ -82,9 +92,9 @@ pub(crate) fn split() -> Result<Picture> {
         canvas.text((268.0, 152.0), "wrong: reshape alone", title)?;
         canvas.arrow((146.0, 81.0), (166.0, 81.0), Stroke::new(Colour::Line, 1.4))?;
         canvas.text((28.0, 205.0), "The tokens are mixed:", Face::TEXT)?;
-        let (first, last) = (&tokens[0], format!("head {heads}"));
-        canvas.text((28.0, 222.0), format!("{last} gets nothing"), Face::TEXT)?;
-        canvas.text((28.0, 239.0), format!("of {first}."), Face::TEXT)
+        let last = format!("head {heads} gets nothing");
+        canvas.text((28.0, 222.0), last, Face::TEXT)?;
+        canvas.text((28.0, 239.0), format!("of {}.", tokens[missed]), Face::TEXT)
     })
 }
 

@@ -66,10 +66,13 @@ pub(crate) fn heatmap() -> Result<Picture> {
 
 /// The same without the future.
 pub(crate) fn causal() -> Result<Picture> {
-    let n = sentence().0.len();
-    let said =
-        "The same tokens behind a causal mask: everything right of the diagonal is forbidden.";
-    map(&Mask::causal(n, n), said)
+    let (tokens, _) = sentence();
+    let n = tokens.len();
+    let said = format!(
+        "How much each token of {} attends to itself and to those before it; the rest is forbidden.",
+        tokens.join(" ")
+    );
+    map(&Mask::causal(n, n), &said)
 }
 
 /// The sinusoidal encodings: positions across, columns down.
@@ -82,8 +85,9 @@ pub(crate) fn positions() -> Result<Picture> {
         changes.filter(|(a, b)| (**a < 0.0) != (**b < 0.0)).count()
     };
     let alt = format!(
-        "Sinusoidal encodings of positions 0 to {} in {width} columns, two to a frequency. Column 0 changes its \
-         sign {} times, column 2 {} times, and the last two columns hardly change: from {} to {} in column {}.",
+        "Sinusoidal encodings of positions 0 to {} in {width} columns, two to a frequency. The sign \
+         changes {} times in column 0 and {} times in column 2; the last two columns hardly change, as from \
+         {} to {} in column {}.",
         length - 1,
         turns(0),
         turns(2),
@@ -256,7 +260,7 @@ pub(crate) fn cost() -> Result<Picture> {
     Picture::paint((360, 290), alt, |canvas| {
         let plot = Plot {
             canvas,
-            x: Scale::log((first as f64, last as f64), (42.0, 348.0)),
+            x: Scale::log((first as f64, last as f64), (42.0, 342.0)),
             y: Scale::log((1e5, 1e11), (246.0, 30.0)),
         };
         canvas.text((6.0, 11.0), "multiplications", Face::TEXT)?;

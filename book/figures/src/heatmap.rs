@@ -20,6 +20,8 @@ const TEXT: Face = Face::CENTRED;
 /// and very long ones shortened. The text alternative says where the largest and the smallest value
 /// stand.
 ///
+/// [`Picture::to_standalone_svg`] gives the text of a file to keep it in.
+///
 /// # Errors
 /// If there are no values, if one of them is not finite, or if there is not one label for each row
 /// and each column.
@@ -29,7 +31,11 @@ const TEXT: Face = Face::CENTRED;
 ///
 /// let weights = array![[1.0, 0.0], [0.25, 0.75]];
 /// let picture = figures::heatmap(weights.view(), &["天气", "好"], &["天气", "好"])?;
-/// assert!(picture.to_standalone_svg().contains("0.25"));
+/// # let folder = tempfile::tempdir()?;
+/// # std::env::set_current_dir(&folder)?;
+/// std::fs::write("weights.svg", picture.to_standalone_svg())?;
+/// # assert!(std::fs::read_to_string("weights.svg")?.contains("0.25"));
+/// # std::env::set_current_dir("/")?;
 /// # anyhow::Ok(())
 /// ```
 pub fn heatmap(

@@ -1,9 +1,11 @@
 //! Every picture of the book, drawn with plotters from the chapters' own results.
 //!
 //! A [`Figure`] is known by its chapter and its name. Drawing one gives a [`Picture`], which turns
-//! into SVG for a page (colours follow the page's theme) or for a file (colours fixed). No number in
-//! a picture is typed where a chapter's function could compute it, and the same picture comes out
-//! on every machine.
+//! into SVG for a page (colours follow the page's theme) or for a file (colours fixed),
+//! or, with the feature `png`, into a PNG file. No number in a picture is typed where a chapter's
+//! function could compute it, and the same picture comes out on every machine.
+//!
+//! The program of the same name, `cargo run -p figures`, lists the pictures and keeps them as files.
 
 mod canvas;
 mod cells;
@@ -17,6 +19,8 @@ mod ch07;
 mod chart;
 mod heatmap;
 mod picture;
+#[cfg(feature = "png")]
+mod png;
 mod style;
 
 use anyhow::{Context, Result, anyhow};
@@ -42,6 +46,11 @@ impl Figure {
             name,
             draw,
         }
+    }
+
+    /// Chapter and name in one, as in `ch06-heatmap`.
+    pub fn id(&self) -> String {
+        format!("{}-{}", self.chapter, self.name)
     }
 
     /// Draws the picture.
