@@ -1,6 +1,6 @@
 //! Masks.
 
-use anyhow::{Context, Result};
+use anyhow::{Result, ensure};
 use ch01_alignment::{alignment_scores, first_example};
 use ch02_softmax::attention_weights;
 use ch04_masks::{Mask, PAD, example_tokens, masked_softmax};
@@ -281,13 +281,16 @@ pub(crate) fn fill() -> Result<Picture> {
     };
     let one = behind(&Mask::padding(&[n - 1], n)?)?;
     let all = behind(&Mask::padding(&[0], n)?)?;
-    let last = all[1].last().context("there are no keys")?;
+    ensure!(
+        one[0] == one[1],
+        "a finite fill differs from −∞ though a key is allowed: {one:?}"
+    );
     let exponent = fill.abs().log10();
     let alt = format!(
         "The weights of k1 to k{n} behind a fill of −∞ and behind one of −1e{exponent}. With k{n} forbidden, both give the same, {} for k{n}. With all {n} forbidden, −∞ gives {} for each, as it should, and −1e{exponent} gives {}.",
         short(one[0][n - 1]),
-        short(all[0][n - 1]),
-        short(*last)
+        short(all[0][0]),
+        short(all[1][0])
     );
     Picture::paint((360, 276), alt, |canvas| {
         let (a, b) = (Colour::A, Colour::B);
