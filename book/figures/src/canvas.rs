@@ -112,6 +112,7 @@ impl Face {
 pub(crate) enum Mark {
     Disc,
     Square,
+    Triangle,
 }
 
 impl Canvas<'_> {
@@ -214,6 +215,11 @@ impl Canvas<'_> {
                     colour,
                     1.0,
                 )?;
+            }
+            Mark::Triangle => {
+                let (x, y) = at;
+                let corners = [(x, y - 4.2), (x + 4.2, y + 3.2), (x - 4.2, y + 3.2)];
+                self.polygon(&corners, colour, 1.0)?;
             }
         }
         Ok(())

@@ -4,9 +4,10 @@ use anyhow::Result;
 use ch01_alignment::{
     alignment_scores, cosine_scores, dot_score, first_example, plane_example, second_example,
 };
-use ndarray::{ArrayView1, ArrayView2};
+use ndarray::ArrayView1;
 
-use crate::canvas::{Canvas, Face, Point, Stroke};
+use crate::canvas::{Face, Point, Stroke};
+use crate::cells::Cells;
 use crate::chart::{Bars, Scale, Series};
 use crate::heatmap::heatmap;
 use crate::picture::Picture;
@@ -111,46 +112,6 @@ pub(crate) fn angle() -> Result<Picture> {
     })
 }
 
-/// A matrix of numbers with its upper left corner at `at`.
-struct Cells<'a> {
-    at: Point,
-    cell: (f64, f64),
-    values: ArrayView2<'a, f64>,
-}
-
-impl Cells<'_> {
-    fn corner(&self, i: usize, j: usize) -> Point {
-        (
-            self.at.0 + self.cell.0 * j as f64,
-            self.at.1 + self.cell.1 * i as f64,
-        )
-    }
-
-    fn draw(&self, canvas: &Canvas) -> Result<()> {
-        for ((i, j), &value) in self.values.indexed_iter() {
-            let (from, to) = (self.corner(i, j), self.corner(i + 1, j + 1));
-            canvas.frame(from, to, Stroke::new(Colour::Grid, 0.8))?;
-            let middle = ((from.0 + to.0) / 2.0, (from.1 + to.1) / 2.0);
-            canvas.text(middle, short(value), Face::CENTRED)?;
-        }
-        let (m, n) = self.values.dim();
-        canvas.frame(self.at, self.corner(m, n), Stroke::new(Colour::Line, 1.0))
-    }
-
-    /// A block of cells set off by a tint and a strong outline.
-    fn highlight(
-        &self,
-        canvas: &Canvas,
-        (i, j): (usize, usize),
-        (rows, columns): (usize, usize),
-        colour: Colour,
-    ) -> Result<()> {
-        let (from, to) = (self.corner(i, j), self.corner(i + rows, j + columns));
-        canvas.fill(from, to, colour, 0.14)?;
-        canvas.frame(from, to, Stroke::new(colour, 2.2))
-    }
-}
-
 /// How E = QKᵀ is laid out: a row of Q and a column of Kᵀ meet in a cell of E.
 pub(crate) fn product() -> Result<Picture> {
     let (queries, keys) = second_example();
@@ -181,36 +142,31 @@ pub(crate) fn product() -> Result<Picture> {
         short(scores[[i, j]])
     );
     Picture::paint((360, 256), alt, |canvas| {
-        let keys_t = keys.t();
         let q = Cells {
             at: (28.0, 142.0),
             cell: (38.0, 26.0),
-            values: queries.view(),
+            shape: (m, d_k),
         };
         let right = 28.0 + 38.0 * d_k as f64 + 18.0;
         let kt = Cells {
             at: (right, 46.0),
             cell: (49.0, 26.0),
-            values: keys_t,
+            shape: (d_k, n),
         };
         let e = Cells {
             at: (right, 142.0),
             cell: (49.0, 26.0),
-            values: scores.view(),
+            shape: (m, n),
         };
-        q.highlight(canvas, (i, 0), (1, d_k), Colour::A)?;
-        kt.highlight(canvas, (0, j), (d_k, 1), Colour::B)?;
-        e.highlight(canvas, (i, j), (1, 1), Colour::D)?;
-        for cells in [&q, &kt, &e] {
-            cells.draw(canvas)?;
-        }
-        let outline = |cells: &Cells, at: (usize, usize), size: (usize, usize), colour| {
-            let to = cells.corner(at.0 + size.0, at.1 + size.1);
-            canvas.frame(cells.corner(at.0, at.1), to, Stroke::new(colour, 2.2))
-        };
-        outline(&q, (i, 0), (1, d_k), Colour::A)?;
-        outline(&kt, (0, j), (d_k, 1), Colour::B)?;
-        outline(&e, (i, j), (1, 1), Colour::D)?;
+        q.tint(canvas, (i, 0), (1, d_k), Colour::A)?;
+        kt.tint(canvas, (0, j), (d_k, 1), Colour::B)?;
+        e.tint(canvas, (i, j), (1, 1), Colour::D)?;
+        q.numbers(canvas, queries.view())?;
+        kt.numbers(canvas, keys.t())?;
+        e.numbers(canvas, scores.view())?;
+        q.outline(canvas, (i, 0), (1, d_k), Colour::A)?;
+        kt.outline(canvas, (0, j), (d_k, 1), Colour::B)?;
+        e.outline(canvas, (i, j), (1, 1), Colour::D)?;
 
         let transposed = sup("K", "T");
         let d = sub("d", "k");
@@ -289,5 +245,12 @@ pub(crate) fn grid() -> Result<Picture> {
     let (rows, columns) = (numbered("q", queries.nrows()), numbered("k", keys.nrows()));
     let rows: Vec<_> = rows.iter().map(String::as_str).collect();
     let columns: Vec<_> = columns.iter().map(String::as_str).collect();
-    heatmap(scores.view(), &rows, &columns)
+    let mut picture = heatmap(scores.view(), &rows, &columns)?;
+    picture.alt = format!(
+        "The scores of {} queries, in rows, and {} keys, in columns. {}",
+        rows.len(),
+        columns.len(),
+        picture.alt
+    );
+    Ok(picture)
 }

@@ -1,7 +1,7 @@
 //! Numbers in a grid, warm where they are positive and cold where they are negative.
 
 use anyhow::{Result, ensure};
-use ndarray::ArrayView2;
+use ndarray::{Array2, ArrayView2};
 
 use crate::canvas::{Canvas, Face, Stroke};
 use crate::picture::Picture;
@@ -20,6 +20,8 @@ const TEXT: Face = Face::CENTRED;
 /// and very long ones shortened. The text alternative says where the largest and the smallest value
 /// stand.
 ///
+/// [`Picture::to_standalone_svg`] gives the text of a file to keep it in.
+///
 /// # Errors
 /// If there are no values, if one of them is not finite, or if there is not one label for each row
 /// and each column.
@@ -29,13 +31,42 @@ const TEXT: Face = Face::CENTRED;
 ///
 /// let weights = array![[1.0, 0.0], [0.25, 0.75]];
 /// let picture = figures::heatmap(weights.view(), &["天气", "好"], &["天气", "好"])?;
-/// assert!(picture.to_standalone_svg().contains("0.25"));
+/// # let folder = tempfile::tempdir()?;
+/// # std::env::set_current_dir(&folder)?;
+/// std::fs::write("weights.svg", picture.to_standalone_svg())?;
+/// # assert!(std::fs::read_to_string("weights.svg")?.contains("0.25"));
+/// # std::env::set_current_dir("/")?;
 /// # anyhow::Ok(())
 /// ```
 pub fn heatmap(
     values: ArrayView2<f64>,
     row_labels: &[&str],
     column_labels: &[&str],
+) -> Result<Picture> {
+    marked(values, row_labels, column_labels, Marks::default())
+}
+
+/// What a figure of the book adds to a heat map.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Marks<'a> {
+    /// Where attention is allowed, if not everywhere: the other cells hold a point for their number.
+    pub(crate) allowed: Option<&'a Array2<bool>>,
+    /// Cells with a strong outline.
+    pub(crate) framed: &'a [(usize, usize)],
+}
+
+impl Marks<'_> {
+    fn forbidden(&self, place: (usize, usize)) -> bool {
+        self.allowed.is_some_and(|allowed| !allowed[place])
+    }
+}
+
+/// [`heatmap`] with marks, which must fit its shape.
+pub(crate) fn marked(
+    values: ArrayView2<f64>,
+    row_labels: &[&str],
+    column_labels: &[&str],
+    marks: Marks,
 ) -> Result<Picture> {
     let (rows, columns) = values.dim();
     ensure!(
@@ -62,7 +93,7 @@ pub fn heatmap(
     let row_labels: Vec<_> = row_labels.iter().map(|label| fit(label)).collect();
     let column_labels: Vec<_> = column_labels.iter().map(|label| fit(label)).collect();
     let alt = describe(values, &row_labels, &column_labels);
-    let grid = Grid::new(values, &row_labels, &column_labels);
+    let grid = Grid::new(values, &row_labels, &column_labels, marks);
     Picture::paint((WIDTH as u32, grid.height()), alt, |canvas| {
         grid.draw(canvas)
     })
@@ -78,6 +109,7 @@ struct Grid<'a> {
     cell: (f64, f64),
     turned: bool,
     texts: Option<Vec<String>>,
+    marks: Marks<'a>,
 }
 
 impl<'a> Grid<'a> {
@@ -85,6 +117,7 @@ impl<'a> Grid<'a> {
         values: ArrayView2<'a, f64>,
         row_labels: &'a [String],
         column_labels: &'a [String],
+        marks: Marks<'a>,
     ) -> Self {
         let columns = values.ncols() as f64;
         let left = widest(row_labels) + 14.0;
@@ -101,6 +134,7 @@ impl<'a> Grid<'a> {
             cell: (width, width.clamp(24.0, 36.0)),
             turned,
             texts: spelling(values, width - 3.0),
+            marks,
         }
     }
 
@@ -132,11 +166,19 @@ impl<'a> Grid<'a> {
             canvas.frame(from, to, Stroke::new(Colour::Grid, 0.8))?;
             let middle = (from.0 + width / 2.0, from.1 + height / 2.0);
             match &self.texts {
+                _ if self.marks.forbidden((i, j)) => {
+                    canvas.text(middle, "·", TEXT.muted())?;
+                }
                 Some(texts) => canvas.text(middle, &texts[index], TEXT)?,
                 // The sign shows without the colour, too.
                 None if value < 0.0 => canvas.text(middle, "−", TEXT)?,
                 None => {}
             }
+        }
+        for &(i, j) in self.marks.framed {
+            let from = (self.left + width * j as f64, self.top + height * i as f64);
+            let to = (from.0 + width, from.1 + height);
+            canvas.frame(from, to, Stroke::new(Colour::Ink, 2.0))?;
         }
         for (i, label) in self.row_labels.iter().enumerate() {
             let at = (self.left - 7.0, self.top + height * (i as f64 + 0.5));
@@ -179,6 +221,7 @@ fn spelling(values: ArrayView2<f64>, width: f64) -> Option<Vec<String>> {
         .find(|texts| texts.iter().all(|text| TEXT.width_of(text) <= width))
 }
 
+/// Where the largest and the smallest value stand, in words.
 fn describe(values: ArrayView2<f64>, row_labels: &[String], column_labels: &[String]) -> String {
     let mut cells: Vec<_> = values.indexed_iter().collect();
     cells.sort_by(|a, b| a.1.total_cmp(b.1));

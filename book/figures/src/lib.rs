@@ -1,17 +1,26 @@
 //! Every picture of the book, drawn with plotters from the chapters' own results.
 //!
 //! A [`Figure`] is known by its chapter and its name. Drawing one gives a [`Picture`], which turns
-//! into SVG for a page (colours follow the page's theme) or for a file (colours fixed). No number in
-//! a picture is typed where a chapter's function could compute it, and the same picture comes out
-//! on every machine.
+//! into SVG for a page (colours follow the page's theme) or for a file (colours fixed),
+//! or, with the feature `png`, into a PNG file. No number in a picture is typed where a chapter's
+//! function could compute it, and the same picture comes out on every machine.
+//!
+//! The program of the same name, `cargo run -p figures`, lists the pictures and keeps them as files.
 
 mod canvas;
+mod cells;
 mod ch01;
 mod ch02;
 mod ch03;
+mod ch04;
+mod ch05;
+mod ch06;
+mod ch07;
 mod chart;
 mod heatmap;
 mod picture;
+#[cfg(feature = "png")]
+mod png;
 mod style;
 
 use anyhow::{Context, Result, anyhow};
@@ -39,6 +48,11 @@ impl Figure {
         }
     }
 
+    /// Chapter and name in one, as in `ch06-heatmap`.
+    pub fn id(&self) -> String {
+        format!("{}-{}", self.chapter, self.name)
+    }
+
     /// Draws the picture.
     ///
     /// # Errors
@@ -62,6 +76,21 @@ pub fn all() -> &'static [Figure] {
         Figure::new("ch03", "spread", ch03::spread),
         Figure::new("ch03", "saturation", ch03::saturation),
         Figure::new("ch03", "scaled", ch03::scaled),
+        Figure::new("ch04", "padding", ch04::padding),
+        Figure::new("ch04", "causal", ch04::causal),
+        Figure::new("ch04", "both", ch04::both),
+        Figure::new("ch04", "alignment", ch04::alignment),
+        Figure::new("ch04", "window", ch04::window),
+        Figure::new("ch04", "fill", ch04::fill),
+        Figure::new("ch05", "split", ch05::split),
+        Figure::new("ch05", "heads", ch05::heads),
+        Figure::new("ch05", "roles", ch05::roles),
+        Figure::new("ch06", "heatmap", ch06::heatmap),
+        Figure::new("ch06", "causal", ch06::causal),
+        Figure::new("ch06", "positions", ch06::positions),
+        Figure::new("ch06", "rope", ch06::rope),
+        Figure::new("ch06", "cost", ch06::cost),
+        Figure::new("ch07", "alignment", ch07::alignment),
     ];
     FIGURES
 }

@@ -61,11 +61,18 @@ impl Picture {
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
              width=\"{width}\" height=\"{height}\" role=\"img\" \
-             font-family=\"'Source Sans 3', 'Open Sans', Helvetica, Arial, sans-serif\">\
+             font-family=\"'Source Sans 3', 'Open Sans', Helvetica, Arial, 'PingFang SC', \
+             'Microsoft YaHei', 'Noto Sans CJK SC', 'Noto Sans SC', sans-serif\">\
              <title>{}</title><rect width=\"{width}\" height=\"{height}\" fill=\"{paper}\"/>{}</svg>\n",
             escape(&self.alt),
             self.coloured(|_, light| light.to_owned())
         )
+    }
+
+    /// Width and height in pixels, `scale` of them to a unit. An SVG file has one to a unit.
+    pub fn pixels(&self, scale: f32) -> (u32, u32) {
+        let pixels = |units: u32| (units as f32 * scale).round() as u32;
+        (pixels(self.width), pixels(self.height))
     }
 
     fn coloured(&self, colour: impl Fn(&str, &str) -> String) -> String {

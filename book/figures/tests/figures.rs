@@ -6,7 +6,7 @@ use roxmltree::{Document, Node};
 
 fn drawn() -> Vec<(String, Picture)> {
     let named = |figure: &Figure| {
-        let id = format!("{}-{}", figure.chapter, figure.name);
+        let id = figure.id();
         let picture = figure.draw().unwrap_or_else(|e| panic!("{id}: {e:#}"));
         (id, picture)
     };
@@ -193,4 +193,92 @@ fn a_changed_number_changes_the_picture() {
     let draw = |x| heatmap(array![[x, 1.0]].view(), &["q"], &["a", "b"]).unwrap();
     assert_ne!(draw(0.25), draw(-0.25));
     assert_ne!(draw(0.25), draw(0.26));
+}
+
+/// What is written in a picture, text by text.
+fn texts(chapter: &str, name: &str) -> Vec<String> {
+    let picture = find(chapter, name).unwrap().draw().unwrap();
+    let svg = picture.to_inline_svg("texts");
+    let document = Document::parse(&svg).unwrap();
+    let texts = document.descendants().filter(|n| n.has_tag_name("text"));
+    texts
+        .map(|text| {
+            let parts = text.descendants().filter(Node::is_text);
+            parts.filter_map(|part| part.text()).collect()
+        })
+        .collect()
+}
+
+#[test]
+fn masks_hold_a_one_for_each_allowed_cell_and_a_point_for_each_other() {
+    let count = |name, said| {
+        let texts = texts("ch04", name);
+        texts.iter().filter(|text| text.as_str() == said).count()
+    };
+    // (1 2 3 0 0) and (1 2 0 0 0), whose tokens 1 are written as well.
+    assert_eq!((count("padding", "1"), count("padding", "·")), (5 + 3, 5));
+    // The triangle with its diagonal, and the one without.
+    let triangles = (15 + 10, 10 + 15);
+    assert_eq!((count("causal", "1"), count("causal", "·")), triangles);
+    let three = (15 + 10 + 9, 10 + 15 + 16);
+    assert_eq!((count("both", "1"), count("both", "·")), three);
+    // The queries see 4 and 5 keys, or 1 and 2; the position 1 is written above each.
+    let two = (9 + 3 + 2, 1 + 7);
+    assert_eq!((count("alignment", "1"), count("alignment", "·")), two);
+    assert_eq!((count("window", "1"), count("window", "·")), (15, 21));
+}
+
+#[test]
+fn a_finite_fill_averages_where_nothing_is_allowed() {
+    let texts = texts("ch04", "fill");
+    let count = |said| texts.iter().filter(|text| *text == said).count();
+    // The forbidden key twice, and the empty row.
+    assert_eq!(count("0.000"), 2 + 4);
+    assert_eq!(count("0.250"), 4);
+    assert_eq!(count("sums 0.000 and 1.000"), 1);
+}
+
+#[test]
+fn heads_differ_where_one_head_does_not() {
+    let roles = texts("ch05", "roles");
+    assert!(roles.contains(&"the same".to_owned()), "{roles:?}");
+    assert!(roles.contains(&"told apart".to_owned()), "{roles:?}");
+    let split = find("ch05", "split").unwrap().draw().unwrap().alt;
+    assert!(split.contains("the rows 1 2, 3 4 and 5 6"), "{split}");
+    assert!(split.contains("nothing of token 1 to head 2"), "{split}");
+    let heads = find("ch05", "heads").unwrap().draw().unwrap().alt;
+    assert!(heads.contains("cat gives 0.90 to the first the"), "{heads}");
+}
+
+#[test]
+fn the_causal_heat_map_has_no_number_above_its_diagonal() {
+    let texts = texts("ch06", "causal");
+    assert_eq!(texts.iter().filter(|text| *text == "·").count(), 15);
+    assert!(!texts.contains(&"0".to_owned()));
+}
+
+#[test]
+fn the_alignment_is_framed_and_padding_is_never_in_it() {
+    let picture = find("ch07", "alignment").unwrap().draw().unwrap();
+    let frames = picture
+        .to_standalone_svg()
+        .matches("stroke-width=\"2\"")
+        .count();
+    assert_eq!(frames, 6);
+    for said in [
+        "weather at 天气",
+        "very at 很",
+        "nice at 好",
+        "today at 今天",
+    ] {
+        assert!(picture.alt.contains(said), "{}", picture.alt);
+    }
+    assert!(!picture.alt.contains("at [PAD]"), "{}", picture.alt);
+    let texts = texts("ch07", "alignment");
+    assert_eq!(texts.iter().filter(|text| *text == "·").count(), 6);
+}
+
+#[test]
+fn attention_costs_what_recurrence_does_where_the_length_is_the_width() {
+    assert!(texts("ch06", "cost").contains(&"n = d = 512".to_owned()));
 }
