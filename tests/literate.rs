@@ -156,3 +156,27 @@ fn every_snapshot_is_referred_to() {
     }
     assert_none(&problems);
 }
+
+/// The index of mistakes has an entry for each of them, by its title.
+#[test]
+fn every_mistake_is_in_the_index() {
+    let pages = literate::pages(root()).unwrap();
+    let file = "book/src/appendix-mistakes.md";
+    let index = fs::read_to_string(root().join(file)).unwrap();
+    let mut problems = Vec::new();
+    for (page, text) in &pages {
+        let section = text
+            .split("\n## Where it goes wrong\n")
+            .nth(1)
+            .unwrap_or("");
+        let section = section.split("\n## ").next().unwrap_or("");
+        let name = page.rsplit('/').next().unwrap_or(page);
+        for title in section.lines().filter_map(|line| line.strip_prefix("### ")) {
+            if !index.contains(&format!("[{title}]({name}#")) {
+                let message = format!("`{title}` of {name} is not in the index");
+                problems.push(Problem::in_file(file, message));
+            }
+        }
+    }
+    assert_none(&problems);
+}

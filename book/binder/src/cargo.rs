@@ -63,7 +63,8 @@ pub fn libraries(root: &Path) -> Result<Libraries> {
     let mut packages = chapters.clone();
     packages.push("figures".to_owned());
     let wanted = usable_packages(root, &packages)?;
-    let mut args = vec!["--lib".to_owned()];
+    // Blocks use no more of a package than the pages do: the figures need no program.
+    let mut args = vec!["--lib".to_owned(), "--no-default-features".to_owned()];
     args.extend(
         packages
             .iter()

@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result};
 use ch04_masks::Mask;
-use ch05_multihead::{MultiHeadAttention, split_heads};
-use ndarray::{Array1, Array2, Array3, Axis, array, s};
+use ch05_multihead::{MultiHeadAttention, giver_and_receiver, one_head, split_heads, two_heads};
+use ndarray::{Array1, Array2, Array3, Axis, s};
 
 use crate::canvas::{Face, Stroke};
 use crate::cells::Cells;
@@ -175,40 +175,13 @@ pub(crate) fn heads() -> Result<Picture> {
     })
 }
 
-/// A query that asks for giver and receiver, answered by one head and by two.
-///
-/// A token is (giver, receiver, value). Each query entry asks for one role, in as many heads as there
-/// are roles, or for both in one.
-fn ask_roles(heads: usize, values: [f64; 2]) -> Result<Vec<f64>> {
-    let memory = array![[[1.0, 0.0, values[0]], [0.0, 1.0, values[1]]]];
-    let strength = 40.0;
-    let (query, key, value) = if heads == 1 {
-        let both = array![[strength], [strength], [0.0]];
-        (
-            array![[1.0], [0.0], [0.0]],
-            both,
-            array![[0.0], [0.0], [1.0]],
-        )
-    } else {
-        let each = array![[strength, 0.0], [0.0, strength], [0.0, 0.0]];
-        let value = array![[0.0, 0.0], [0.0, 0.0], [1.0, 1.0]];
-        (array![[1.0, 1.0], [0.0, 0.0], [0.0, 0.0]], each, value)
-    };
-    let attention = MultiHeadAttention::new(
-        heads,
-        query.into(),
-        key.into(),
-        value.into(),
-        Array2::eye(heads).into(),
-    )?;
-    let question = array![[[1.0, 0.0, 0.0]]];
-    let answer = attention.attend(
-        question.view(),
-        memory.view(),
-        memory.view(),
-        &Mask::everything(),
-    )?;
-    Ok(answer.output.iter().copied().collect())
+/// What the asker of the chapter's example hears of a giver's and a receiver's amount.
+fn ask_roles(attention: &MultiHeadAttention<f64>, [giver, receiver]: [f64; 2]) -> Result<Vec<f64>> {
+    let x = giver_and_receiver(giver, receiver);
+    let answer = attention.attend(x.view(), x.view(), x.view(), &Mask::everything())?;
+    let asker = answer.output.index_axis(Axis(0), 0).row(0).to_owned();
+    // Beyond nine digits stands what a softmax leaves for the other keys.
+    Ok(asker.mapv(|x| (x * 1e9).round() / 1e9 + 0.0).to_vec())
 }
 
 /// One head answers two different pairs alike, two heads keep them apart.
@@ -223,11 +196,11 @@ pub(crate) fn roles() -> Result<Picture> {
     };
     let one: Vec<_> = pairs
         .iter()
-        .map(|&p| ask_roles(1, p))
+        .map(|&p| ask_roles(&one_head(), p))
         .collect::<Result<_>>()?;
     let two: Vec<_> = pairs
         .iter()
-        .map(|&p| ask_roles(2, p))
+        .map(|&p| ask_roles(&two_heads(), p))
         .collect::<Result<_>>()?;
     let alt = format!(
         "A giver and a receiver hold the values {} or {}. One head that looks at both answers {} and {}, \

@@ -27,9 +27,9 @@ pub struct Mask {
 // ANCHOR_END: mask_type
 
 /// The four sizes of scores or of a mask: batch, heads, m, n.
+// ANCHOR: from_fn
 pub type Shape = (usize, usize, usize, usize);
 
-// ANCHOR: from_fn
 impl Mask {
     /// A mask of this shape, allowed where `allow(batch, head, query, key)` says so.
     pub fn from_fn(
