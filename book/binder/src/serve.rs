@@ -7,13 +7,13 @@ use notify_debouncer_mini::notify::RecursiveMode;
 use percent_encoding::percent_decode_str;
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Cursor;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, SystemTime};
-use tiny_http::{Header, Method, Request, Response, Server};
+use tiny_http::{Method, Request, Server};
 
 /// What the pages are made of.
 const WATCHED: [&str; 5] = [
@@ -114,38 +114,45 @@ impl Version {
 
 fn answer(request: Request, book: &Path, version: &Version) -> std::io::Result<()> {
     if !matches!(request.method(), Method::Get | Method::Head) {
-        return request.respond(Response::empty(405));
+        return send(request, "405 Method Not Allowed", "text/plain", Vec::new());
     }
     let url = request.url().to_owned();
     let (path, query) = url.split_once('?').unwrap_or((&url, ""));
     if path == VERSION {
         let seen = query.parse().unwrap_or(0);
         let text = version.other_than(seen).to_string();
-        return request.respond(response(200, "text/plain", text.into_bytes()));
+        return send(request, "200 OK", "text/plain", text.into_bytes());
     }
     let found = file(book, path).and_then(|file| Some((read(&file)?, content_type(&file))));
     let (status, (mut body, kind)) = match found {
-        Some(found) => (200, found),
+        Some(found) => ("200 OK", found),
         None => {
             let page = fs::read(book.join("404.html"));
             let page = page.unwrap_or_else(|_| b"<body><p>There is no such page.</body>".to_vec());
-            (404, (page, content_type(Path::new("404.html"))))
+            ("404 Not Found", (page, content_type(Path::new("404.html"))))
         }
     };
     if kind.starts_with("text/html") {
         body = with_reload(body, version.current());
     }
-    request.respond(response(status, kind, body))
+    send(request, status, kind, body)
 }
 
-fn response(status: u16, kind: &str, body: Vec<u8>) -> Response<Cursor<Vec<u8>>> {
-    let header = |name: &str, value: &str| {
-        Header::from_bytes(name, value).expect("headers are written in ASCII")
-    };
-    Response::from_data(body)
-        .with_status_code(status)
-        .with_header(header("Content-Type", kind))
-        .with_header(header("Cache-Control", "no-store"))
+/// Answers and has the browser close the connection. tiny_http can leave a new connection waiting for
+/// a thread until an old one is closed, and browsers keep theirs open as long as they may.
+fn send(request: Request, status: &str, kind: &str, body: Vec<u8>) -> std::io::Result<()> {
+    let without_body = *request.method() == Method::Head;
+    let length = body.len();
+    let mut writer = request.into_writer();
+    write!(
+        writer,
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\
+         Cache-Control: no-store\r\nConnection: close\r\n\r\n"
+    )?;
+    if !without_body {
+        writer.write_all(&body)?;
+    }
+    writer.flush()
 }
 
 /// The file of the book that an address names; nothing if it lies outside.
