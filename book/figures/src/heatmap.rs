@@ -204,10 +204,16 @@ impl<'a> Grid<'a> {
     }
 }
 
-/// The numbers as short as they must be to fit into cells of that width, if they do at all.
+/// The numbers as short as they must be to fit into cells of that width, if they do at all. Those that
+/// three decimals hold are written out, others all with two.
 fn spelling(values: ArrayView2<f64>, width: f64) -> Option<Vec<String>> {
+    let exact = |x: &f64| ((x * 1e3).round() / 1e3 - x).abs() < 1e-9;
     let spellings: [fn(f64) -> String; 4] = [
-        short,
+        if values.iter().all(exact) {
+            short
+        } else {
+            |x| number(x, 2)
+        },
         |x| number(x, 2),
         |x| number(x, 2).replacen("0.", ".", 1),
         |x| number(x, 0),

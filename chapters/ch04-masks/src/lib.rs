@@ -41,6 +41,31 @@ impl Mask {
         Self { allowed }
     }
 
+    /// Whether a query may attend to a key. An axis of size 1 answers for every place along it;
+    /// beyond the end of a longer axis nothing is allowed.
+    pub fn allows(
+        &self,
+        batch: usize,
+        head: usize,
+        query: usize,
+        key: usize,
+    ) -> bool {
+        let place = |axis, index| {
+            if self.allowed.len_of(Axis(axis)) == 1 {
+                0
+            } else {
+                index
+            }
+        };
+        let places = [
+            place(0, batch),
+            place(1, head),
+            place(2, query),
+            place(3, key),
+        ];
+        self.allowed.get(places).copied().unwrap_or(false)
+    }
+
     /// The mask that forbids nothing, for scores of any shape.
     pub fn everything() -> Self {
         Self::from_fn((1, 1, 1, 1), |_, _, _, _| true)

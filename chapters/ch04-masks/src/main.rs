@@ -114,6 +114,9 @@ fn alignment() {
         Mask::causal_from(3, 2, 5) == bottom_right
     );
     println!("four queries, two keys\n{}", Mask::causal(4, 2));
+    let triangle = Mask::causal(5, 5);
+    let cut = Mask::from_fn((1, 1, 2, 5), |_, _, i, j| triangle.allows(0, 0, i, j));
+    println!("the first two rows of a 5 × 5 triangle\n{cut}");
     println!();
 }
 // ANCHOR_END: alignment

@@ -87,6 +87,17 @@ fn and_needs_both_and_stretches() {
 }
 
 #[test]
+fn a_mask_can_be_asked_place_by_place() {
+    let mask = Mask::padding(&[3, 1], 3).unwrap();
+    assert!(mask.allows(0, 5, 9, 2) && mask.allows(1, 0, 0, 0));
+    assert!(
+        !mask.allows(1, 0, 0, 1)
+            && !mask.allows(0, 0, 0, 3)
+            && !mask.allows(2, 0, 0, 0)
+    );
+}
+
+#[test]
 fn a_mask_that_does_not_fit_says_both_shapes() {
     assert_eq!(
         Mask::causal(4, 4)

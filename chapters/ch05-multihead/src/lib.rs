@@ -447,7 +447,8 @@ pub fn two_heads() -> MultiHeadAttention<f64> {
     roles_attention(2, query, key, value)
 }
 
-/// One head, 2 wide, that has to find both: the same amount of numbers, but a single row of weights.
+/// One head, 2 wide, whose keys read the roles and whose values read the amounts, as those of the two
+/// heads do. It has as many numbers, but a single row of weights.
 pub fn one_head() -> MultiHeadAttention<f64> {
     let query = array![[50.0, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]];
     let key = array![[0.0, 0.0], [1.0, 0.0], [1.0, 0.0], [0.0, 0.0]];

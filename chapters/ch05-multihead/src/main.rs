@@ -59,7 +59,7 @@ fn shapes() -> Result<()> {
     let [query, key, value, output] = attention.projections();
     let queries =
         Array3::from_shape_fn((batch, m, d_model), |(b, i, c)| wave(b, i, c));
-    let memory =
+    let source =
         Array3::from_shape_fn((batch, n, d_model), |(b, j, c)| wave(b + 7, j, c));
     let mask = Mask::padding(&[5, 3], n)?;
 
@@ -69,14 +69,14 @@ fn shapes() -> Result<()> {
     );
     println!(
         "keys and values     {:?}   (batch, n, d_model)",
-        memory.dim()
+        source.dim()
     );
     let q = query.apply(queries.view())?;
     println!("Q W^Q               {:?}   (batch, m, h · d_k)", q.dim());
     let q = split_heads(q.view(), heads)?;
     println!("split               {:?}   (batch, h, m, d_k)", q.dim());
-    let k = split_heads(key.apply(memory.view())?.view(), heads)?;
-    let v = split_heads(value.apply(memory.view())?.view(), heads)?;
+    let k = split_heads(key.apply(source.view())?.view(), heads)?;
+    let v = split_heads(value.apply(source.view())?.view(), heads)?;
     println!("K and V, split      {:?}   (batch, h, n, d_k)", k.dim());
     let scores = batched_scaled_scores(q.view(), k.view())?;
     println!("scaled scores       {:?}   (batch, h, m, n)", scores.dim());
@@ -100,7 +100,7 @@ fn shapes() -> Result<()> {
     );
 
     let in_one =
-        attention.attend(queries.view(), memory.view(), memory.view(), &mask)?;
+        attention.attend(queries.view(), source.view(), source.view(), &mask)?;
     println!("`attend` gives the same: {}", in_one.output == step_by_step);
     println!();
     Ok(())
@@ -158,7 +158,9 @@ fn widths() -> Result<()> {
 
 // ANCHOR: drop
 fn drop() -> Result<()> {
-    println!("# dropout: Half of the weights dropped, the others doubled");
+    println!(
+        "# dropout: Each weight dropped with probability 0.5, the others doubled"
+    );
     let weights = Array4::from_elem((1, 1, 2, 8), 0.125);
     let mut rng = ChaCha8Rng::seed_from_u64(8);
     println!("before\n{weights:.3}");

@@ -224,7 +224,7 @@ fn unmasked() -> Result<()> {
     )?;
     println!(
         "weights of 好, the sentence alone   {:.2}",
-        fourth(&alone.weights)
+        weights_of_fifth(&alone.weights)
     );
     for (name, mask) in [
         ("without a mask", Mask::everything()),
@@ -233,7 +233,7 @@ fn unmasked() -> Result<()> {
         let answer = self_attention(&wants_meet_offers(), padded.view(), &mask)?;
         println!(
             "padded to 8, {name:<14}      {:.2}",
-            fourth(&answer.weights)
+            weights_of_fifth(&answer.weights)
         );
     }
     let causal = causal_mask(tokens.view(), PAD)?;
@@ -242,7 +242,7 @@ fn unmasked() -> Result<()> {
     Ok(())
 }
 
-fn fourth(weights: &Array4<f64>) -> Array1<f64> {
+fn weights_of_fifth(weights: &Array4<f64>) -> Array1<f64> {
     weights
         .index_axis(Axis(0), 0)
         .index_axis(Axis(0), 0)
