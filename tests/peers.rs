@@ -16,13 +16,14 @@ use ndarray::{
 use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/peers");
 
 /// The largest difference allowed, relative to the size of the answer.
 const TOLERANCE: f64 = 1e-5;
 
-/// What a file must differ by, from the answer the book chose not to give.
+/// How far the book's answer must be from an answer it chose not to give.
 const CLEARLY: f64 = 1e-2;
 
 /// The files by name, without their ending.
@@ -101,7 +102,9 @@ impl<'a> Case<'a> {
             None => self.compare_with_peer(name, found),
             Some(ours) => {
                 let theirs = difference(&found, &array(&self.value["expected"][name]));
-                assert!(theirs > CLEARLY, "{}: {name} does not differ", self.name());
+                if theirs <= CLEARLY {
+                    self.note(&format!("{name}, which is PyTorch's,"), f64::INFINITY);
+                }
                 self.note(&format!("{name}, ours"), difference(&found, &array(ours)));
             }
         }
@@ -477,8 +480,12 @@ struct Report {
 
 impl Report {
     fn add(&mut self, name: &str, file: &Value) {
-        let single = self.compare(name, file, check::<f32>);
-        let double = self.compare(name, file, check::<f64>);
+        let single = self.compare(&format!("{name}.json, f32"), file, |case| {
+            check::<f32>(name, case)
+        });
+        let double = self.compare(&format!("{name}.json, f64"), file, |case| {
+            check::<f64>(name, case)
+        });
         println!("{name}: {single:.1e} in f32, {double:.1e} in f64");
         let (count, asked) = (cases(file).count(), file["asked"].as_str().unwrap());
         let (single, double) = (bound(single), bound(double));
@@ -494,11 +501,15 @@ impl Report {
     }
 
     /// The largest difference of all cases.
-    fn compare(&mut self, name: &str, file: &Value, check: fn(&str, &Case)) -> f64 {
+    fn compare(&mut self, place: &str, file: &Value, check: impl Fn(&Case)) -> f64 {
         let mut largest = 0.0_f64;
         for case in cases(file) {
-            check(name, &case);
-            let place = format!("{name}.json, {}", case.name());
+            let place = format!("{place}, {}", case.name());
+            if catch_unwind(AssertUnwindSafe(|| check(&case))).is_err() {
+                self.problems
+                    .push(format!("{place}: no answer, see the message above"));
+                continue;
+            }
             for (what, &difference) in case.differences.borrow().iter() {
                 largest = largest.max(difference);
                 if difference > TOLERANCE {
