@@ -103,7 +103,10 @@ impl<'a> Case<'a> {
             Some(ours) => {
                 let theirs = difference(&found, &array(&self.value["expected"][name]));
                 if theirs <= CLEARLY {
-                    self.note(&format!("{name}, which is PyTorch's,"), f64::INFINITY);
+                    self.note(
+                        &format!("{name}, which should not be PyTorch's,"),
+                        f64::INFINITY,
+                    );
                 }
                 self.note(&format!("{name}, ours"), difference(&found, &array(ours)));
             }
