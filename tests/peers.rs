@@ -1,0 +1,604 @@
+//! The answers of PyTorch to the same questions, from `tests/fixtures/peers/`.
+
+use ch01_alignment::{alignment_scores, batched_scores};
+use ch02_softmax::{attend, attention_weights, log_sum_exp, softmax, softmax_with_temperature};
+use ch03_scaled::{scaled_dot_product_attention, scaled_scores, softmax_jacobian};
+use ch04_masks::{
+    Mask, batched_attention, batched_scaled_scores, masked_attention, masked_softmax, masked_sum,
+};
+use ch05_multihead::{MultiHeadAnswer, MultiHeadAttention, Projection, merge_heads, split_heads};
+use ch06_self_attention::self_attention;
+use ch07_cross_attention::cross_attention;
+use ndarray::{
+    Array, Array1, Array2, Array3, Array4, ArrayD, ArrayView1, Axis, Dimension, Ix2, IxDyn,
+    NdFloat, s,
+};
+use serde_json::Value;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/peers");
+
+/// The largest difference allowed, relative to the size of the answer.
+const TOLERANCE: f64 = 1e-5;
+
+/// How far the book's answer must be from an answer it chose not to give.
+const CLEARLY: f64 = 1e-2;
+
+/// The files by name, without their ending.
+fn files() -> BTreeMap<String, Value> {
+    std::fs::read_dir(FOLDER)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "json"))
+        .map(|path| {
+            let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+            let text = std::fs::read_to_string(&path).unwrap();
+            (name, serde_json::from_str(&text).unwrap())
+        })
+        .collect()
+}
+
+fn cases(file: &Value) -> impl Iterator<Item = Case<'_>> {
+    file["cases"].as_array().unwrap().iter().map(|value| Case {
+        value,
+        differences: RefCell::default(),
+    })
+}
+
+/// One call of PyTorch, and how far the book's answers are from its.
+struct Case<'a> {
+    value: &'a Value,
+    differences: RefCell<BTreeMap<String, f64>>,
+}
+
+impl<'a> Case<'a> {
+    fn name(&self) -> &'a str {
+        self.value["name"].as_str().unwrap()
+    }
+
+    fn setting(&self, name: &str) -> Option<f64> {
+        self.value["settings"][name].as_f64()
+    }
+
+    fn is_causal(&self) -> bool {
+        self.value["settings"]["is_causal"].as_bool() == Some(true)
+    }
+
+    fn find<F: NdFloat, D: Dimension>(&self, name: &str) -> Option<Array<F, D>> {
+        let value = self.value["inputs"].get(name)?;
+        Some(array(value).into_dimensionality().unwrap())
+    }
+
+    fn input<F: NdFloat, D: Dimension>(&self, name: &str) -> Array<F, D> {
+        self.find(name)
+            .unwrap_or_else(|| panic!("{}: there is no {name}", self.name()))
+    }
+
+    fn is_boolean(&self, name: &str) -> bool {
+        self.value["inputs"][name]["boolean"] == true
+    }
+
+    /// An input with the axes (batch, heads, rows, columns), those that lack having size 1.
+    fn four_axes<F: NdFloat>(&self, name: &str) -> Array4<F> {
+        let mut array: ArrayD<F> = array(&self.value["inputs"][name]);
+        while array.ndim() < 4 {
+            let axis = usize::from(array.ndim() == 3);
+            array.insert_axis_inplace(Axis(axis));
+        }
+        array.into_dimensionality().unwrap()
+    }
+
+    /// Where the book chose another answer than PyTorch, that answer.
+    fn chosen(&self, name: &str) -> Option<&'a Value> {
+        self.value["differs"]["ours"].get(name)
+    }
+
+    /// Compares with what the book should say, and if that is not what PyTorch says, with both.
+    fn compare<F: NdFloat, D: Dimension>(&self, name: &str, found: Array<F, D>) {
+        let found = found.into_dyn();
+        match self.chosen(name) {
+            None => self.compare_with_peer(name, found),
+            Some(ours) => {
+                let theirs = difference(&found, &array(&self.value["expected"][name]));
+                if theirs <= CLEARLY {
+                    self.note(
+                        &format!("{name}, which should not be PyTorch's,"),
+                        f64::INFINITY,
+                    );
+                }
+                self.note(&format!("{name}, ours"), difference(&found, &array(ours)));
+            }
+        }
+    }
+
+    fn compare_with_peer<F: NdFloat, D: Dimension>(&self, name: &str, found: Array<F, D>) {
+        let expected = array(&self.value["expected"][name]);
+        self.note(name, difference(&found.into_dyn(), &expected));
+    }
+
+    fn note(&self, name: &str, difference: f64) {
+        let mut differences = self.differences.borrow_mut();
+        let largest = differences.entry(name.to_owned()).or_insert(0.0);
+        *largest = largest.max(difference);
+    }
+
+    /// What the file has and nothing was compared with.
+    fn forgotten(&self) -> Vec<String> {
+        let compared = self.differences.borrow();
+        let names = |value: &'a Value| value.as_object().into_iter().flat_map(|map| map.keys());
+        let expected = names(&self.value["expected"])
+            .filter(|name| self.chosen(name).is_none())
+            .cloned();
+        let ours = names(&self.value["differs"]["ours"]).map(|name| format!("{name}, ours"));
+        expected
+            .chain(ours)
+            .filter(|name| !compared.contains_key(name))
+            .collect()
+    }
+}
+
+/// The numbers of the fixtures are 32-bit floats, in every float type.
+fn array<F: NdFloat>(value: &Value) -> ArrayD<F> {
+    let sizes: Vec<usize> = serde_json::from_value(value["shape"].clone()).unwrap();
+    let numbers = value["data"].as_array().unwrap().iter().map(|x| match x {
+        Value::String(text) => cast(text.parse().unwrap()),
+        number => cast(number.as_f64().unwrap()),
+    });
+    ArrayD::from_shape_vec(sizes, numbers.collect()).unwrap()
+}
+
+fn cast<F: NdFloat>(x: f64) -> F {
+    F::from(x as f32).unwrap()
+}
+
+/// The largest difference, relative to the largest number expected if that is above 1. Infinite
+/// if the shapes differ, or something is NaN or infinite and the other is not.
+fn difference<F: NdFloat>(found: &ArrayD<F>, expected: &ArrayD<F>) -> f64 {
+    if found.shape() != expected.shape() {
+        return f64::INFINITY;
+    }
+    let numbers = || {
+        found
+            .iter()
+            .zip(expected)
+            .map(|(a, b)| [a, b].map(|x| x.to_f64().unwrap()))
+    };
+    let size = numbers()
+        .map(|[_, b]| b.abs())
+        .filter(|b| b.is_finite())
+        .fold(1.0, f64::max);
+    numbers()
+        .map(|[a, b]| {
+            if a == b || (a.is_nan() && b.is_nan()) {
+                0.0
+            } else if (a - b).is_finite() {
+                (a - b).abs() / size
+            } else {
+                f64::INFINITY
+            }
+        })
+        .fold(0.0, f64::max)
+}
+
+fn check<F: NdFloat>(file: &str, case: &Case) {
+    match file {
+        "softmax" => check_softmax::<F>(case),
+        "sdpa-plain" | "sdpa-boolean" | "sdpa-additive" | "sdpa-causal" | "sdpa-scale"
+        | "sdpa-grouped" => check_attention::<F>(case),
+        "multi-head" => check_multi_head::<F>(case),
+        _ => panic!("{file}.json is not compared with anything"),
+    }
+}
+
+fn check_softmax<F: NdFloat>(case: &Case) {
+    let scores: ArrayD<F> = case.input("scores");
+    let shape = scores.shape().to_owned();
+    let n = *shape.last().unwrap();
+    let rows = scores.to_shape((scores.len() / n, n)).unwrap();
+    let weights = |weights: Array2<F>| weights.into_shape_with_order(shape.clone()).unwrap();
+    let row_by_row = |softmax: &dyn Fn(ArrayView1<F>) -> Array1<F>| {
+        let mut all = rows.to_owned();
+        for mut row in all.rows_mut() {
+            let weights = softmax(row.view());
+            row.assign(&weights);
+        }
+        weights(all)
+    };
+    if let Some(temperature) = case.setting("temperature") {
+        let warm = row_by_row(&|row| softmax_with_temperature(row, cast(temperature)).unwrap());
+        case.compare("weights", warm);
+        return;
+    }
+    case.compare("weights", row_by_row(&softmax));
+    case.compare("weights", weights(attention_weights(rows.view())));
+    let one = rows.view().insert_axis(Axis(0)).insert_axis(Axis(0));
+    let unmasked = masked_softmax(one, &Mask::everything()).unwrap();
+    case.compare(
+        "weights",
+        unmasked.into_shape_with_order(shape.clone()).unwrap(),
+    );
+    let logarithms = rows.map_axis(Axis(1), log_sum_exp);
+    let outer = &shape[..shape.len() - 1];
+    case.compare(
+        "log_sum_exp",
+        logarithms.into_shape_with_order(outer).unwrap(),
+    );
+    if scores.ndim() == 1 && case.value["expected"]["jacobian"].is_object() {
+        case.compare("jacobian", softmax_jacobian(softmax(rows.row(0)).view()));
+    }
+}
+
+/// Queries, keys and values with four axes each.
+fn attention_inputs<F: NdFloat>(case: &Case) -> [Array4<F>; 3] {
+    ["q", "k", "v"].map(|name| case.four_axes(name))
+}
+
+/// Attention as the settings of the case ask for it, with that causal mask if it is causal.
+fn answer<F: NdFloat>(
+    case: &Case,
+    [q, k, v]: &[Array4<F>; 3],
+    causal: fn(usize, usize) -> Mask,
+) -> Array4<F> {
+    let (_, heads, m, _) = q.dim();
+    let (_, key_heads, n, _) = k.dim();
+    // Query head i reads key head i / (heads / key_heads).
+    let shared: Vec<usize> = (0..heads).map(|i| i / (heads / key_heads)).collect();
+    let (k, v) = (k.select(Axis(1), &shared), v.select(Axis(1), &shared));
+    let has_mask = case.value["inputs"]["mask"].is_object();
+    let mut mask = Mask::everything();
+    if case.is_causal() {
+        mask = (&mask & &causal(m, n)).unwrap();
+    }
+    if has_mask && case.is_boolean("mask") {
+        mask = (&mask & &may_attend(&case.four_axes("mask"))).unwrap();
+    }
+    let scores = match case.setting("scale") {
+        None if !has_mask || case.is_boolean("mask") => {
+            let attention = batched_attention(q.view(), k.view(), v.view(), &mask).unwrap();
+            return attention.output;
+        }
+        None => {
+            let bias: Array4<F> = case.four_axes("mask");
+            batched_scaled_scores(q.view(), k.view()).unwrap() + bias
+        }
+        Some(scale) => scores_of_all_heads(q, &k) * cast::<F>(scale),
+    };
+    let weights = masked_softmax(scores.view(), &mask).unwrap();
+    masked_sum(weights.view(), v.view(), &mask).unwrap()
+}
+
+/// The unscaled scores, every head standing for a batch entry of chapter 1.
+fn scores_of_all_heads<F: NdFloat>(q: &Array4<F>, k: &Array4<F>) -> Array4<F> {
+    let (batch, heads, m, d_k) = q.dim();
+    let n = k.dim().2;
+    let q = q.to_shape((batch * heads, m, d_k)).unwrap();
+    let k = k.to_shape((batch * heads, n, d_k)).unwrap();
+    let scores = batched_scores(q.view(), k.view()).unwrap();
+    scores.into_shape_with_order((batch, heads, m, n)).unwrap()
+}
+
+/// The mask of `scaled_dot_product_attention`: true may attend, as in the book.
+fn may_attend(mask: &Array4<f32>) -> Mask {
+    Mask::from_fn(mask.dim(), |b, h, i, j| mask[[b, h, i, j]] == 1.0)
+}
+
+fn check_attention<F: NdFloat>(case: &Case) {
+    let inputs = attention_inputs::<F>(case);
+    let axes = case.input::<F, IxDyn>("q").ndim();
+    let output = |causal| {
+        let output = answer(case, &inputs, causal);
+        match axes {
+            2 => output.remove_axis(Axis(0)).remove_axis(Axis(0)).into_dyn(),
+            3 => output.remove_axis(Axis(1)).into_dyn(),
+            _ => output.into_dyn(),
+        }
+    };
+    case.compare("output", output(Mask::causal));
+    case.compare_with_peer("output", output(|m, n| Mask::causal_from(0, m, n)));
+    if axes == 2 {
+        check_two_axes::<F>(case);
+    }
+}
+
+/// The functions for one head of one sequence.
+fn check_two_axes<F: NdFloat>(case: &Case) {
+    let [q, k, v] = ["q", "k", "v"].map(|name| case.input::<F, Ix2>(name));
+    let (q, k, v) = (q.view(), k.view(), v.view());
+    let attention = match (case.find::<F, Ix2>("mask"), case.setting("scale")) {
+        (None, None) if case.is_causal() => {
+            masked_attention(q, k, v, &Mask::causal(q.nrows(), k.nrows()))
+        }
+        (None, None) => scaled_dot_product_attention(q, k, v),
+        (None, Some(scale)) => attend(
+            (alignment_scores(q, k).unwrap() * cast::<F>(scale)).view(),
+            v,
+        ),
+        (Some(_), _) if case.is_boolean("mask") => {
+            masked_attention(q, k, v, &may_attend(&case.four_axes("mask")))
+        }
+        (Some(bias), _) => attend((scaled_scores(q, k).unwrap() + bias).view(), v),
+    };
+    case.compare("output", attention.unwrap().output);
+}
+
+/// The module with the parameters of the case, whose weights PyTorch keeps as `y = x Wᵀ + b`.
+fn multi_head<F: NdFloat>(case: &Case) -> MultiHeadAttention<F> {
+    let output: Array2<F> = case.input("out_proj.weight");
+    let width = output.nrows();
+    let part = |i: usize| i * width..(i + 1) * width;
+    let weights = match case.find::<F, Ix2>("in_proj_weight") {
+        Some(all) => [0, 1, 2].map(|i| all.slice(s![part(i), ..]).to_owned()),
+        None => ["q_proj_weight", "k_proj_weight", "v_proj_weight"].map(|name| case.input(name)),
+    };
+    let bias: Option<Array1<F>> = case.find("in_proj_bias");
+    let biases = [0, 1, 2].map(|i| bias.as_ref().map(|all| all.slice(s![part(i)]).to_owned()));
+    let projection =
+        |weight: Array2<F>, bias| Projection::new(weight.reversed_axes(), bias).unwrap();
+    let [query, key, value] = weights;
+    let [query_bias, key_bias, value_bias] = biases;
+    MultiHeadAttention::new(
+        case.setting("heads").unwrap() as usize,
+        projection(query, query_bias),
+        projection(key, key_bias),
+        projection(value, value_bias),
+        projection(output, case.find("out_proj.bias")),
+    )
+    .unwrap()
+}
+
+/// The masks of `nn.MultiheadAttention`: true is blocked, the opposite of the book's.
+fn not_blocked(case: &Case, heads: usize) -> Mask {
+    let mut mask = Mask::everything();
+    if let Some(blocked) = case.find::<f32, Ix2>("key_padding_mask") {
+        let shape = (blocked.nrows(), 1, 1, blocked.ncols());
+        let padding = Mask::from_fn(shape, |b, _, _, j| blocked[[b, j]] == 0.0);
+        mask = (&mask & &padding).unwrap();
+    }
+    if let Some(blocked) = case.find::<f32, IxDyn>("attn_mask") {
+        let attention = match *blocked.shape() {
+            // What is added is 0 where nothing is blocked.
+            [m, n] => Mask::from_fn((1, 1, m, n), |_, _, i, j| blocked[[i, j]] == 0.0),
+            [all, m, n] => Mask::from_fn((all / heads, heads, m, n), |b, h, i, j| {
+                blocked[[b * heads + h, i, j]] == 0.0
+            }),
+            _ => panic!("{}: a mask of {:?}", case.name(), blocked.shape()),
+        };
+        mask = (&mask & &attention).unwrap();
+    }
+    mask
+}
+
+/// A mask to be added that says more than where attention is allowed.
+fn bias<F: NdFloat>(case: &Case) -> Option<Array2<F>> {
+    let is_bias = |x: &F| *x != F::zero() && *x != F::neg_infinity();
+    let mask = || case.input::<F, Ix2>("attn_mask");
+    let is_added = case.value["inputs"]["attn_mask"].is_object() && !case.is_boolean("attn_mask");
+    is_added.then(mask).filter(|mask| mask.iter().any(is_bias))
+}
+
+fn check_multi_head<F: NdFloat>(case: &Case) {
+    let module = multi_head::<F>(case);
+    let sequences = |name| -> Option<Array3<F>> {
+        let x: ArrayD<F> = case.find(name)?;
+        let x = if x.ndim() == 2 {
+            x.insert_axis(Axis(0))
+        } else {
+            x
+        };
+        Some(x.into_dimensionality().unwrap())
+    };
+    let query = sequences("query").unwrap();
+    let (key, value) = (sequences("key"), sequences("value"));
+    let (q, k) = (query.view(), key.as_ref().unwrap_or(&query).view());
+    let v = value.as_ref().map_or(k, |value| value.view());
+
+    let answers = if let Some(bias) = bias(case) {
+        vec![attend_with_bias(
+            &module,
+            [&query, &k.to_owned(), &v.to_owned()],
+            &bias,
+        )]
+    } else {
+        let mask = not_blocked(case, module.heads());
+        let mut answers = vec![module.attend(q, k, v, &mask).unwrap()];
+        if key.is_none() {
+            answers.push(self_attention(&module, q, &mask).unwrap());
+        } else if value.is_none() {
+            answers.push(cross_attention(&module, q, k, &mask).unwrap());
+        }
+        answers
+    };
+
+    let axes = case.input::<F, IxDyn>("query").ndim();
+    let batched = |x: ArrayD<F>| if axes == 2 { x.remove_axis(Axis(0)) } else { x };
+    for answer in answers {
+        let average = answer.average_weights();
+        case.compare("output", batched(answer.output.into_dyn()));
+        case.compare("weights", batched(average.into_dyn()));
+        case.compare("weights_per_head", batched(answer.weights.into_dyn()));
+    }
+}
+
+/// Multi-head attention put together from its parts, with something added to the scores.
+fn attend_with_bias<F: NdFloat>(
+    module: &MultiHeadAttention<F>,
+    inputs: [&Array3<F>; 3],
+    bias: &Array2<F>,
+) -> MultiHeadAnswer<F> {
+    let [query, key, value, output] = module.projections();
+    let heads = |x: &Array3<F>, projection: &Projection<F>| {
+        let projected = projection.apply(x.view()).unwrap();
+        split_heads(projected.view(), module.heads()).unwrap()
+    };
+    let [q, k, v] = inputs;
+    let (q, k, v) = (heads(q, query), heads(k, key), heads(v, value));
+    let scores = batched_scaled_scores(q.view(), k.view()).unwrap() + bias;
+    let weights = masked_softmax(scores.view(), &Mask::everything()).unwrap();
+    let answers = masked_sum(weights.view(), v.view(), &Mask::everything()).unwrap();
+    let output = output.apply(merge_heads(answers.view()).view()).unwrap();
+    MultiHeadAnswer { output, weights }
+}
+
+/// A power of ten that the difference is below: its own digits depend on the processor.
+fn bound(difference: f64) -> &'static str {
+    if difference < 1e-6 {
+        "10⁻⁶"
+    } else {
+        "10⁻⁵"
+    }
+}
+
+/// The first row in which PyTorch and the book differ by choice, as each has it.
+fn both_values(case: &Case) -> Option<[String; 2]> {
+    let ours = case.value["differs"]["ours"].as_object()?;
+    let name = if ours.contains_key("weights") {
+        "weights"
+    } else {
+        "output"
+    };
+    let [theirs, ours] = [&case.value["expected"][name], &ours[name]].map(array::<f32>);
+    let last = Axis(ours.ndim() - 1);
+    let differ = |a: &ArrayView1<f32>, b: &ArrayView1<f32>| {
+        difference(&a.to_owned().into_dyn(), &b.to_owned().into_dyn()) > CLEARLY
+    };
+    let (theirs, ours) = theirs
+        .lanes(last)
+        .into_iter()
+        .zip(ours.lanes(last))
+        .find(|(a, b)| differ(a, b))?;
+    // Adding 0 turns −0 into 0.
+    Some([theirs, ours].map(|row| format!("{:.2}", row.mapv(|x| x + 0.0))))
+}
+
+/// What was found in all the files.
+#[derive(Default)]
+struct Report {
+    table: String,
+    choices: String,
+    cases: usize,
+    problems: Vec<String>,
+}
+
+impl Report {
+    fn add(&mut self, name: &str, file: &Value) {
+        let single = self.compare(&format!("{name}.json, f32"), file, |case| {
+            check::<f32>(name, case)
+        });
+        let double = self.compare(&format!("{name}.json, f64"), file, |case| {
+            check::<f64>(name, case)
+        });
+        println!("{name}: {single:.1e} in f32, {double:.1e} in f64");
+        let (count, asked) = (cases(file).count(), file["asked"].as_str().unwrap());
+        let (single, double) = (bound(single), bound(double));
+        self.cases += count;
+        let row = format!("| {name} | {asked} | {count} | {single} | {double} |\n");
+        self.table.push_str(&row);
+        for case in cases(file) {
+            if let Some([theirs, ours]) = both_values(&case) {
+                let row = format!("| {name} | {} | `{theirs}` | `{ours}` |\n", case.name());
+                self.choices.push_str(&row);
+            }
+        }
+    }
+
+    /// The largest difference of all cases.
+    fn compare(&mut self, place: &str, file: &Value, check: impl Fn(&Case)) -> f64 {
+        let mut largest = 0.0_f64;
+        for case in cases(file) {
+            let place = format!("{place}, {}", case.name());
+            if catch_unwind(AssertUnwindSafe(|| check(&case))).is_err() {
+                self.problems
+                    .push(format!("{place}: no answer, see the message above"));
+                continue;
+            }
+            for (what, &difference) in case.differences.borrow().iter() {
+                largest = largest.max(difference);
+                if difference > TOLERANCE {
+                    let problem = format!("{place}: {what} is off by {difference:.1e}");
+                    self.problems.push(problem);
+                }
+            }
+            for what in case.forgotten() {
+                self.problems
+                    .push(format!("{place}: {what} is not compared"));
+            }
+        }
+        largest
+    }
+}
+
+#[test]
+fn the_book_agrees_with_pytorch() {
+    let mut report = Report::default();
+    let files = files();
+    for (name, file) in &files {
+        report.add(name, file);
+        assert_eq!(
+            file["versions"], files["softmax"]["versions"],
+            "{name}.json"
+        );
+    }
+    let Report {
+        table,
+        choices,
+        cases,
+        problems,
+    } = report;
+    assert!(
+        problems.is_empty(),
+        "\n{}\n{} problems",
+        problems.join("\n"),
+        problems.len()
+    );
+    assert!(cases >= 60, "there are only {cases} cases");
+    let version = |of: &str| files["softmax"]["versions"][of].as_str().unwrap();
+    let compared = format!(
+        "| file | what is asked | cases | `f32`, below | `f64`, below |\n|---|---|---|---|---|\n{table}\n\
+         Together {cases} cases, made with PyTorch {} under Python {}.\n",
+        version("torch"),
+        version("python")
+    );
+    let choices = format!("| file | case | PyTorch | this book |\n|---|---|---|---|\n{choices}");
+    insta::assert_binary_snapshot!("compared.md", compared.into_bytes());
+    insta::assert_binary_snapshot!("choices.md", choices.into_bytes());
+}
+
+/// No chapter has gradients yet. The ones kept in the files are those of the book's own outputs,
+/// by central differences.
+#[test]
+fn the_gradients_kept_for_later_are_right() {
+    const STEP: f64 = 1e-6;
+    let mut checked = 0;
+    for (file, value) in files() {
+        for case in cases(&value).filter(|case| case.value["gradients"].is_object()) {
+            let inputs = attention_inputs::<f64>(&case);
+            let weighting: Array4<f64> = case.four_axes("weighting");
+            let loss = |inputs: &[Array4<f64>; 3]| {
+                (answer(&case, inputs, |m, n| Mask::causal_from(0, m, n)) * &weighting).sum()
+            };
+            for (i, name) in ["q", "k", "v"].into_iter().enumerate() {
+                let kept: ArrayD<f64> = array(&case.value["gradients"][name]);
+                let shape = case.input::<f64, IxDyn>(name).raw_dim();
+                let slopes = (0..inputs[i].len()).map(|entry| {
+                    let [above, below] = [STEP, -STEP].map(|step| {
+                        let mut moved = inputs.clone();
+                        moved[i].as_slice_mut().unwrap()[entry] += step;
+                        loss(&moved)
+                    });
+                    (above - below) / (2.0 * STEP)
+                });
+                let found = ArrayD::from_shape_vec(shape, slopes.collect()).unwrap();
+                let off = difference(&found, &kept);
+                let case = case.name();
+                assert!(
+                    off <= TOLERANCE,
+                    "{file}.json, {case}: d{name} is off by {off:.1e}"
+                );
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked >= 100, "only {checked} gradients are kept");
+}
