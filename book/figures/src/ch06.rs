@@ -238,12 +238,12 @@ pub(crate) fn rope() -> Result<Picture> {
 /// Multiplications against the length, for attention, recurrence and convolution.
 pub(crate) fn cost() -> Result<Picture> {
     let (d, kernel) = (512, 3);
-    let lengths: Vec<u64> = (4..=13).map(|power| 1 << power).collect();
+    let lengths: Vec<u32> = (4..=13).map(|power| 1 << power).collect();
     let (first, last) = (lengths[0], lengths[lengths.len() - 1]);
     let attention = |n| Cost::of_self_attention(n, d).multiplications as f64;
     let recurrence = |n| Cost::of_recurrence(n, d).multiplications as f64;
     let convolution = |n| anyhow::Ok(Cost::of_convolution(n, d, kernel)?.multiplications as f64);
-    let curve = |cost: &dyn Fn(u64) -> Result<f64>| -> Result<Vec<(f64, f64)>> {
+    let curve = |cost: &dyn Fn(u32) -> Result<f64>| -> Result<Vec<(f64, f64)>> {
         lengths.iter().map(|&n| Ok((n as f64, cost(n)?))).collect()
     };
     let crossing = (first..=last)

@@ -4,11 +4,14 @@
 //! else become −∞ before the softmax, so that its weight is exactly 0 and its value never matters.
 //!
 //! Where there are four axes they are `(batch, heads, m, n)`: `m` queries, `n` keys.
+//!
+//! A result too large for memory panics, as every allocation does; nothing else that a caller can
+//! pass to this crate panics.
 
 // ANCHOR: imports
 use anyhow::{Result, anyhow, ensure};
 use ch02_softmax::{Attention, attention_weights, weighted_sum};
-use ch03_scaled::scaled_scores;
+use ch03_scaled::{scale, scaled_scores};
 use ndarray::{Array2, Array4, ArrayView2, ArrayView4, Axis, NdFloat, array};
 use std::fmt;
 use std::ops::BitAnd;
@@ -228,7 +231,8 @@ impl fmt::Display for Mask {
 /// The weights behind a mask: the softmax of each row of scores, with −∞ for what is forbidden.
 ///
 /// `scores` and the result are `(batch, heads, m, n)`. A query that may attend to nothing gets
-/// weights of 0. A NaN among the allowed scores makes its row NaN; a forbidden one does not matter.
+/// weights of 0. A NaN or a +∞ among the allowed scores makes its row NaN; a forbidden one does not
+/// matter.
 ///
 /// # Errors
 /// If the mask does not fit the scores.
@@ -258,7 +262,7 @@ pub fn masked_softmax<F: NdFloat>(
 // ANCHOR_END: masked_softmax
 
 /// The weighted sums behind a mask. What stands in the value of a forbidden key does not matter,
-/// NaN and infinity included.
+/// NaN and infinity included. An allowed one counts even with weight 0: 0 · ∞ is NaN.
 ///
 /// `weights` are `(batch, heads, m, n)` and 0 wherever the mask forbids, `values` are
 /// `(batch, heads, n, d_v)`, the result is `(batch, heads, m, d_v)`.
@@ -271,11 +275,16 @@ pub fn masked_sum<F: NdFloat>(
     values: ArrayView4<F>,
     mask: &Mask,
 ) -> Result<Array4<F>> {
+    let ((.., n), (_, _, values_n, _)) = (weights.dim(), values.dim());
+    ensure!(
+        n == values_n,
+        "each query has {n} weights but there are {values_n} values"
+    );
     let allowed = mask.fit(weights.dim())?;
     // 0 · NaN is NaN, so the product takes only what is finite …
     let finite = values.mapv(|v| if v.is_finite() { v } else { F::zero() });
-    let mut output =
-        per_head(weights, finite.view(), values.dim().3, weighted_sum)?;
+    let (names, d_v) = (["weights", "values"], values.dim().3);
+    let mut output = per_head(names, weights, finite.view(), d_v, weighted_sum)?;
     // … and the rest is added where it is allowed.
     for ((b, h, j, c), &v) in values.indexed_iter().filter(|(_, v)| !v.is_finite())
     {
@@ -333,11 +342,19 @@ pub fn batched_scaled_scores<F: NdFloat>(
     queries: ArrayView4<F>,
     keys: ArrayView4<F>,
 ) -> Result<Array4<F>> {
-    per_head(queries, keys, keys.dim().2, scaled_scores)
+    let ((.., d_k), (_, _, n, key_width)) = (queries.dim(), keys.dim());
+    // Said here too, because without a single head nobody else looks at the widths.
+    ensure!(
+        d_k == key_width,
+        "queries are {d_k} wide but keys are {key_width} wide"
+    );
+    scale::<F>(d_k)?;
+    per_head(["queries", "keys"], queries, keys, n, scaled_scores)
 }
 
 /// Applies a function to each head of each sequence; its results are `m × width`.
 fn per_head<F: NdFloat>(
+    names: [&str; 2],
     left: ArrayView4<F>,
     right: ArrayView4<F>,
     width: usize,
@@ -347,7 +364,9 @@ fn per_head<F: NdFloat>(
     let (right_batch, right_heads, ..) = right.dim();
     ensure!(
         (batch, heads) == (right_batch, right_heads),
-        "{batch} sequences with {heads} heads do not go with {right_batch} with {right_heads}"
+        "{} are {batch} × {heads} (batch × heads) but {} are {right_batch} × {right_heads}",
+        names[0],
+        names[1]
     );
     let mut results = Array4::zeros((batch, heads, m, width));
     for b in 0..batch {
@@ -390,11 +409,11 @@ pub fn masked_attention<F: NdFloat>(
 }
 // ANCHOR_END: masked_attention
 
-/// The tokens of the padding example: two sentences, filled up to five places with the pad 0.
+/// The token that fills up the sentences of the padding example.
 // ANCHOR: example_tokens
 pub const PAD: u32 = 0;
 
-/// See [`PAD`].
+/// The tokens of the padding example: two sentences, filled up to five places with [`PAD`].
 pub fn example_tokens() -> Array2<u32> {
     array![[1, 2, 3, PAD, PAD], [1, 2, PAD, PAD, PAD]]
 }

@@ -195,6 +195,58 @@ fn nothing_leaks_through_a_forbidden_key() {
     }
 }
 
+/// Against a loop over the allowed keys alone: signs, weights of 0, and infinities that meet.
+#[test]
+fn what_is_not_finite_is_summed_over_the_allowed_keys_alone() {
+    let wild = [
+        1.5,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        f64::NAN,
+        -2.0,
+        1e300,
+        0.0,
+    ];
+    let mask =
+        Mask::from_fn((2, 2, 3, 5), |b, h, i, j| (b + 2 * h + i + j) % 3 != 0);
+    let allowed = mask.fit((2, 2, 3, 5)).unwrap();
+    let weights = Array4::from_shape_fn((2, 2, 3, 5), |(b, h, i, j)| {
+        if allowed[[b, h, i, j]] {
+            [0.25, 0.0, 0.5, -1.0][(b + h + 2 * i + 3 * j) % 4]
+        } else {
+            0.0
+        }
+    });
+    for shift in 0..7 {
+        let values = Array4::from_shape_fn((2, 2, 5, 4), |(b, h, j, c)| {
+            wild[(3 * b + 5 * h + 2 * j + 4 * c * j + shift) % 7]
+        });
+        let found = masked_sum(weights.view(), values.view(), &mask).unwrap();
+        for ((b, h, i, c), &found) in found.indexed_iter() {
+            let expected: f64 = (0..5)
+                .filter(|&j| allowed[[b, h, i, j]])
+                .map(|j| weights[[b, h, i, j]] * values[[b, h, j, c]])
+                .sum();
+            assert!(
+                found == expected || found.is_nan() && expected.is_nan(),
+                "{found} is not {expected}"
+            );
+        }
+    }
+}
+
+#[test]
+fn infinite_scores_count_where_they_are_allowed() {
+    let scores = array![[[[f64::INFINITY, 1.0, f64::NEG_INFINITY, 1.0]]]];
+    let hidden = Mask::from_fn((1, 1, 1, 4), |_, _, _, j| j > 0);
+    assert_eq!(
+        masked_softmax(scores.view(), &hidden).unwrap(),
+        array![[[[0.0, 0.5, 0.0, 0.5]]]]
+    );
+    let seen = masked_softmax(scores.view(), &Mask::everything()).unwrap();
+    assert!(seen.iter().all(|a| a.is_nan()));
+}
+
 #[test]
 fn an_empty_row_is_zero_and_alone() {
     let (queries, keys) = second_example();
@@ -297,7 +349,7 @@ fn errors_name_the_shapes() {
             (2, 4, 3, 5),
             (2, 3, 3, 5),
             (2, 3, 3, 5),
-            "2 sequences with 4 heads do not go with 2 with 3",
+            "queries are 2 × 4 (batch × heads) but keys are 2 × 3",
         ),
         (
             (2, 4, 3, 5),
@@ -315,7 +367,7 @@ fn errors_name_the_shapes() {
             (1, 1, 3, 5),
             (1, 1, 4, 5),
             (3, 1, 4, 5),
-            "1 sequences with 1 heads do not go with 3 with 1",
+            "weights are 1 × 1 (batch × heads) but values are 3 × 1",
         ),
         (
             (1, 1, 3, 0),
@@ -331,5 +383,29 @@ fn errors_name_the_shapes() {
             &all,
         );
         assert_eq!(error.unwrap_err().to_string(), expected);
+    }
+}
+
+/// Without a head nothing is computed, but what does not fit still does not fit.
+#[test]
+fn empty_batches_do_not_hide_errors() {
+    for (batch, heads) in [(0, 2), (2, 0)] {
+        let zeros = |n, width| Array4::<f64>::zeros((batch, heads, n, width));
+        let scores = |d_k, key_width| {
+            batched_scaled_scores(zeros(3, d_k).view(), zeros(4, key_width).view())
+                .unwrap_err()
+                .to_string()
+        };
+        assert_eq!(scores(5, 6), "queries are 5 wide but keys are 6 wide");
+        assert_eq!(
+            scores(0, 0),
+            "queries and keys are 0 wide, so 1/√d_k has no value"
+        );
+        assert_eq!(
+            masked_sum(zeros(3, 4).view(), zeros(6, 5).view(), &Mask::everything())
+                .unwrap_err()
+                .to_string(),
+            "each query has 4 weights but there are 6 values"
+        );
     }
 }

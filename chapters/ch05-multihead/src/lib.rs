@@ -4,6 +4,9 @@
 //! learned matrices. Several heads look side by side; their answers are joined and mixed.
 //!
 //! Sequences are `(batch, n, width)`; split among heads they are `(batch, heads, n, width of a head)`.
+//!
+//! A result too large for memory panics, as every allocation does; nothing else that a caller can
+//! pass to this crate panics.
 
 // ANCHOR: imports
 use anyhow::{Result, ensure};
@@ -179,13 +182,16 @@ pub fn dropout<F: NdFloat>(
 ) -> Result<Array4<F>> {
     check_probability(p)?;
     let keep = cast::<F>(1.0 - p);
-    Ok(weights.mapv(|a| {
+    // Copied row by row, so that a seed drops the same weights however they lie in memory.
+    let mut kept = weights.as_standard_layout().into_owned();
+    kept.mapv_inplace(|a| {
         if rng.random_bool(p) {
             F::zero()
         } else {
             a / keep
         }
-    }))
+    });
+    Ok(kept)
 }
 
 fn check_probability(p: f64) -> Result<()> {
@@ -239,8 +245,8 @@ impl<F: NdFloat> MultiHeadAttention<F> {
     /// From the projections of queries, keys, values and output, without dropout.
     ///
     /// # Errors
-    /// If the projected queries and keys differ in width, the output does not take what the
-    /// values give, or a width is not divisible by the number of heads.
+    /// If the projected queries and keys differ in width or are 0 wide, the output does not take
+    /// what the values give, or a width is not divisible by the number of heads.
     pub fn new(
         heads: usize,
         query: Projection<F>,
@@ -252,6 +258,10 @@ impl<F: NdFloat> MultiHeadAttention<F> {
         let (v, o) = (value.weight.ncols(), output.weight.nrows());
         ensure!(heads > 0, "attention needs at least one head, not 0");
         ensure!(q == k, "queries are projected to {q} but keys to {k}");
+        ensure!(
+            k > 0,
+            "queries and keys are projected to 0, so 1/√d_k has no value"
+        );
         ensure!(
             v == o,
             "values are projected to {v} but the output takes {o}"
@@ -332,7 +342,9 @@ impl<F: NdFloat> MultiHeadAttention<F> {
         memory: &Memory<F>,
         mask: &Mask,
     ) -> Result<MultiHeadAnswer<F>> {
-        self.run(queries, memory, mask, |weights| Ok(weights.to_owned()))
+        let weights = self.weights(queries, memory, mask)?;
+        let output = self.mix(weights.view(), memory, mask)?;
+        Ok(MultiHeadAnswer { output, weights })
     }
 
     /// Answers the queries from a memory, with dropout on the weights.
@@ -346,27 +358,36 @@ impl<F: NdFloat> MultiHeadAttention<F> {
         mask: &Mask,
         rng: &mut (impl Rng + ?Sized),
     ) -> Result<MultiHeadAnswer<F>> {
-        let drop = |weights: ArrayView4<F>| dropout(weights, self.dropout, rng);
-        self.run(queries, memory, mask, drop)
+        let weights = self.weights(queries, memory, mask)?;
+        let kept = dropout(weights.view(), self.dropout, rng)?;
+        let output = self.mix(kept.view(), memory, mask)?;
+        Ok(MultiHeadAnswer { output, weights })
     }
 
-    fn run(
+    /// The weights of each head.
+    fn weights(
         &self,
         queries: ArrayView3<F>,
         memory: &Memory<F>,
         mask: &Mask,
-        drop: impl FnOnce(ArrayView4<F>) -> Result<Array4<F>>,
-    ) -> Result<MultiHeadAnswer<F>> {
+    ) -> Result<Array4<F>> {
         // Q W^Q, cut into heads
         let q = split_heads(self.query.apply(queries)?.view(), self.heads)?;
-        // attention in each head
+        // softmax(Q Kᵀ / √d_k) in each head, behind the mask
         let scores = batched_scaled_scores(q.view(), memory.keys.view())?;
-        let weights = masked_softmax(scores.view(), mask)?;
-        let kept = drop(weights.view())?;
-        let answers = masked_sum(kept.view(), memory.values.view(), mask)?;
+        masked_softmax(scores.view(), mask)
+    }
+
+    /// The values of each head mixed by its weights, and the heads by `W^O`.
+    fn mix(
+        &self,
+        weights: ArrayView4<F>,
+        memory: &Memory<F>,
+        mask: &Mask,
+    ) -> Result<Array3<F>> {
+        let answers = masked_sum(weights, memory.values.view(), mask)?;
         // concat(head_1, …, head_h) W^O
-        let output = self.output.apply(merge_heads(answers.view()).view())?;
-        Ok(MultiHeadAnswer { output, weights })
+        self.output.apply(merge_heads(answers.view()).view())
     }
 }
 // ANCHOR_END: ask
@@ -395,7 +416,7 @@ impl<F: NdFloat> MultiHeadAttention<F> {
     /// With all four projections random, `d_model` wide, and biases of zeros.
     ///
     /// # Errors
-    /// If `heads` is 0 or does not divide `d_model`.
+    /// If `d_model` or `heads` is 0, or `heads` does not divide `d_model`.
     pub fn random(
         d_model: usize,
         heads: usize,

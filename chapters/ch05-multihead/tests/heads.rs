@@ -66,9 +66,19 @@ fn random_weights_lie_within_their_bound() {
     assert!(projection.weight().iter().all(|w| w.abs() <= bound));
     let variance = projection.weight().mapv(|w| w * w).sum() / 140.0;
     assert!((variance - bound * bound / 3.0).abs() < 0.02, "{variance}");
+    let mean = projection.weight().sum() / 140.0;
+    assert!(mean.abs() < 0.1, "as many below 0 as above: {mean}");
     assert!(projection.bias().unwrap().iter().all(|&b| b == 0.0));
     assert_eq!(projection, Projection::random(10, 14, &mut rng(1)));
     assert_eq!(Projection::<f64>::random(0, 0, &mut rng(1)).parameters(), 0);
+    // Four projections, and no two of them alike.
+    let attention = MultiHeadAttention::<f64>::random(4, 2, &mut rng(1)).unwrap();
+    let projections = attention.projections();
+    for i in 0..4 {
+        for j in 0..i {
+            assert_ne!(projections[i], projections[j]);
+        }
+    }
 }
 
 #[test]
@@ -223,7 +233,7 @@ fn widths_may_differ_and_must_fit() {
             (2, 3, 6),
             (1, 7, 5),
             (1, 7, 3),
-            "2 sequences with 2 heads do not go with 1 with 2",
+            "queries are 2 × 2 (batch × heads) but keys are 1 × 2",
         ),
     ] {
         let zeros = Array3::<f64>::zeros;
@@ -234,6 +244,14 @@ fn widths_may_differ_and_must_fit() {
     }
     for (heads, q, k, v, o, expected) in [
         (0, 4, 4, 4, 4, "attention needs at least one head, not 0"),
+        (
+            2,
+            0,
+            0,
+            4,
+            4,
+            "queries and keys are projected to 0, so 1/√d_k has no value",
+        ),
         (
             3,
             4,
@@ -283,6 +301,14 @@ fn dropout_drops_rescales_and_is_seeded() {
             .all(|&a| a == 0.0 || (a - 4.0 / 3.0).abs() < 1e-15)
     );
     assert!((dropped.sum() / 12_000.0 - 1.0).abs() < 0.03);
+    // Each weight is drawn for itself: no row is kept or dropped as a whole.
+    for row in dropped.rows() {
+        assert!(row.iter().any(|&a| a == 0.0) && row.iter().any(|&a| a != 0.0));
+    }
+    // A seed drops the same weights however they lie in memory.
+    let turned = Array4::<f64>::ones((2, 3, 50, 40));
+    let turned = turned.view().permuted_axes([0, 1, 3, 2]);
+    assert_eq!(dropped, dropout(turned, 0.25, &mut rng(6)).unwrap());
     assert_eq!(dropped, dropout(ones.view(), 0.25, &mut rng(6)).unwrap());
     assert_ne!(dropped, dropout(ones.view(), 0.25, &mut rng(7)).unwrap());
     assert_eq!(dropout(ones.view(), 0.0, &mut rng(6)).unwrap(), ones);
@@ -305,13 +331,13 @@ fn dropout_drops_rescales_and_is_seeded() {
 #[test]
 fn dropout_falls_on_the_weights_in_training_only() {
     let same = || Projection::from(Array2::eye(2));
-    let attention = MultiHeadAttention::new(1, same(), same(), same(), same())
-        .and_then(|attention| attention.with_dropout(0.5))
-        .unwrap();
+    let plain = MultiHeadAttention::new(1, same(), same(), same(), same()).unwrap();
+    let attention = plain.clone().with_dropout(0.5).unwrap();
     let x = wavy(1, 4, 2);
     let memory = attention.remember(x.view(), x.view()).unwrap();
     let mask = Mask::everything();
     let used = attention.ask(x.view(), &memory, &mask).unwrap();
+    assert_eq!(used, plain.ask(x.view(), &memory, &mask).unwrap());
     assert_eq!(
         used,
         attention
@@ -326,6 +352,22 @@ fn dropout_falls_on_the_weights_in_training_only() {
     let dropped: Array2<f64> = dropped.slice(s![0, 0, .., ..]).to_owned();
     let expected = dropped.dot(&x.index_axis(Axis(0), 0));
     assert_near(&trained.output, &expected.insert_axis(Axis(0)));
+}
+
+#[test]
+fn the_average_is_over_the_heads() {
+    let weights = array![[
+        [[1.0, 0.0], [0.5, 0.5], [0.25, 0.75]],
+        [[0.0, 1.0], [0.5, 0.5], [0.75, 0.25]],
+    ]];
+    let answer = MultiHeadAnswer {
+        output: Array3::zeros((1, 3, 4)),
+        weights,
+    };
+    assert_eq!(
+        answer.average_weights(),
+        array![[[0.5, 0.5], [0.5, 0.5], [0.5, 0.5]]]
+    );
 }
 
 #[test]

@@ -2,6 +2,9 @@
 //!
 //! Queries, keys and values all come from the same sequence. What that loses, the order of the
 //! sequence, is put back by positions: added to the vectors, or turned into queries and keys.
+//!
+//! A result too large for memory panics, as every allocation does; nothing else that a caller can
+//! pass to this crate panics.
 
 // ANCHOR: imports
 use anyhow::{Result, ensure};
@@ -39,6 +42,9 @@ pub fn bidirectional_mask(tokens: ArrayView2<u32>, pad: u32) -> Mask {
 /// Causal: every position sees the real tokens up to its own.
 ///
 /// `tokens` are `batch × n`; the mask is `(batch, 1, n, n)`.
+///
+/// # Errors
+/// None in fact: the two masks always fit each other.
 pub fn causal_mask(tokens: ArrayView2<u32>, pad: u32) -> Result<Mask> {
     let n = tokens.ncols();
     &Mask::causal(n, n) & &Mask::padding_of_tokens(tokens, pad)
@@ -80,7 +86,7 @@ fn cast<F: NdFloat>(x: f64) -> F {
 
 /// Rotary positions: each pair of columns `(2i, 2i + 1)` is turned by the angle `p · ω_i`, where `p`
 /// is the vector's position. The score of a query and a key that are both turned depends only on
-/// the difference of their positions.
+/// the difference of their positions. Position 0 turns no finite vector.
 ///
 /// `x` is `(batch, heads, n, d)`, queries or keys but not values, and so is the result; `positions`
 /// are `n`. This is the interleaved form of the paper; others pair column `i` with `i + d/2`.
@@ -136,7 +142,8 @@ pub fn token_positions(tokens: ArrayView2<u32>, pad: u32) -> Array2<usize> {
 }
 // ANCHOR_END: token_positions
 
-/// What one layer costs, for a sequence of `n` vectors of width `d`.
+/// What one layer costs, for a sequence of `n` vectors of width `d`. The product of any four sizes
+/// fits into the 128 bits.
 // ANCHOR: cost
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
@@ -150,7 +157,7 @@ pub struct Cost {
 
 impl Cost {
     /// Self-attention: scores and weighted sums, `n · n · d` each.
-    pub fn of_self_attention(n: u64, d: u64) -> Self {
+    pub fn of_self_attention(n: u32, d: u32) -> Self {
         let (n, d) = (u128::from(n), u128::from(d));
         Self {
             multiplications: 2 * n * n * d,
@@ -160,7 +167,7 @@ impl Cost {
     }
 
     /// A recurrent layer: two `d × d` matrices at each position, one position after the other.
-    pub fn of_recurrence(n: u64, d: u64) -> Self {
+    pub fn of_recurrence(n: u32, d: u32) -> Self {
         let (n, d) = (u128::from(n), u128::from(d));
         Self {
             multiplications: 2 * n * d * d,
@@ -174,7 +181,7 @@ impl Cost {
     ///
     /// # Errors
     /// If the width is even or below 3, so that it reaches nobody or has no middle.
-    pub fn of_convolution(n: u64, d: u64, width: u64) -> Result<Self> {
+    pub fn of_convolution(n: u32, d: u32, width: u32) -> Result<Self> {
         ensure!(
             width >= 3 && width % 2 == 1,
             "a convolution over {width} neighbours has no middle or reaches nobody"

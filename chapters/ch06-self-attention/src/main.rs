@@ -294,7 +294,7 @@ fn doubled() {
 fn mixed() -> Result<()> {
     println!("# mixed: Angles of neighbouring columns, rotation of halves");
     let (query, key) = (array![1.0, 2.0, -0.5, 0.75], array![0.5, -1.0, 1.5, 2.0]);
-    // Columns 0 and 2 are turned together, but by the angles of columns 0 and 2 of the other form.
+    // Columns 0 and 2 form a pair, but each is turned by the angle that it has among neighbours.
     let half = |vector: &Array1<f64>, position: usize| {
         Array1::from_shape_fn(4, |column| {
             let angle =

@@ -129,6 +129,21 @@ fn rotated_scores_depend_on_the_distance_alone() {
         (score(0, 3) - score(3, 0)).abs() > 1e-3,
         "before is not after"
     );
+    // Each pair by its own angle, counter-clockwise: (1, 0) becomes (cos, sin).
+    let turned =
+        rotate(array![[[[1.0, 0.0, 1.0, 0.0, 0.0, 1.0]]]].view(), &[3]).unwrap();
+    let angles = [0, 2, 4].map(|two_i| 3.0 / 10_000_f64.powf(two_i as f64 / 6.0));
+    let expected = [
+        angles[0].cos(),
+        angles[0].sin(),
+        angles[1].cos(),
+        angles[1].sin(),
+        -angles[2].sin(),
+        angles[2].cos(),
+    ];
+    for (found, expected) in turned.iter().zip(expected) {
+        assert!((found - expected).abs() < 1e-12, "{turned}");
+    }
     // Position 0 turns nothing, and no position changes a length.
     assert_eq!(turn(&query, 0), query.clone().insert_axis(Axis(0)));
     let length = |x: &Array4<f64>| (x * x).sum();
@@ -199,6 +214,10 @@ fn costs_are_what_loops_count() {
         Cost::of_convolution(6, 5, 3).unwrap().multiplications,
         convolution
     );
+    let rest = |cost: Cost| (cost.sequential, cost.path);
+    assert_eq!(rest(Cost::of_self_attention(6, 5)), (1, 1));
+    assert_eq!(rest(Cost::of_recurrence(6, 5)), (6, 5));
+    assert_eq!(rest(Cost::of_convolution(6, 5, 3).unwrap()), (1, 5));
     assert_eq!(Cost::of_convolution(9, 1, 5).unwrap().path, 4);
     assert_eq!(Cost::of_convolution(10, 1, 5).unwrap().path, 5);
     for n in [0, 1] {
@@ -209,8 +228,14 @@ fn costs_are_what_loops_count() {
         assert!(Cost::of_convolution(5, 5, width).is_err());
     }
     // The largest sizes do not overflow.
-    let huge = Cost::of_self_attention(u64::from(u32::MAX), u64::from(u32::MAX));
-    assert!(huge.multiplications > u128::from(u64::MAX));
+    let (max, huge) = (u32::MAX, u128::from(u32::MAX));
+    for (cost, expected) in [
+        (Cost::of_self_attention(max, max), 2 * huge.pow(3)),
+        (Cost::of_recurrence(max, max), 2 * huge.pow(3)),
+        (Cost::of_convolution(max, max, max).unwrap(), huge.pow(4)),
+    ] {
+        assert_eq!(cost.multiplications, expected);
+    }
 }
 
 #[test]

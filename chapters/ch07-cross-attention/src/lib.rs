@@ -2,6 +2,9 @@
 //!
 //! The queries come from the sequence that is being written, the keys and values from the one that
 //! has been read: the decoder asks, the encoder's outputs answer.
+//!
+//! A result too large for memory panics, as every allocation does; nothing else that a caller can
+//! pass to this crate panics.
 
 // ANCHOR: imports
 use anyhow::Result;
@@ -33,7 +36,8 @@ pub fn cross_attention<F: NdFloat>(
 // ANCHOR_END: cross_attention
 
 /// For each row of weights the key with the largest one: what a reader of the weights would call
-/// the alignment. The first of several that tie; nothing for a row without a weight above 0.
+/// the alignment. The first of several that tie; nothing for a row without a weight above 0. A NaN
+/// counts as no weight.
 ///
 /// `weights` are `m × n`, the result is `m` long.
 // ANCHOR: alignment

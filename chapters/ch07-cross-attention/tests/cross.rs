@@ -109,5 +109,7 @@ fn alignment_takes_the_first_largest_or_nothing() {
         [f64::NAN, f64::NAN, f64::NAN]
     ];
     assert_eq!(alignment(weights.view()), [Some(1), Some(0), None, None]);
+    let weights = array![[f64::NAN, 0.5], [0.5, f64::NAN], [-1.0, -2.0]];
+    assert_eq!(alignment(weights.view()), [Some(1), Some(0), None]);
     assert_eq!(alignment(Array2::<f64>::zeros((2, 0)).view()), [None, None]);
 }

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 use ch04_masks::Mask;
-use ndarray::{Array2, ArrayView2, Axis};
+use ndarray::{Array2, ArrayView2, s};
 
 /// Exercise 1: how many entries of the causal mask for 2 queries and 5 keys are allowed.
 // ANCHOR: allowed_by_hand
@@ -60,12 +60,10 @@ pub fn looks_ahead(
     let before = attention(x)?;
     for last in (1..x.nrows()).rev() {
         let mut changed = x.to_owned();
-        changed.row_mut(last).mapv_inplace(|value| value + 1.0);
+        // No number is its own exponential.
+        changed.row_mut(last).mapv_inplace(f64::exp);
         let after = attention(changed.view())?;
-        let past = |output: &Array2<f64>| {
-            output.view().split_at(Axis(0), last).0.to_owned()
-        };
-        if past(&before) != past(&after) {
+        if before.slice(s![..last, ..]) != after.slice(s![..last, ..]) {
             return Ok(true);
         }
     }

@@ -42,6 +42,9 @@ pub fn columns_of_head(
 ///
 /// `x` is `n × d_model`; the weights are those of all heads side by side, `d_model × (heads · d_k)`,
 /// and `w_output` is `(heads · d_v) × d_model`.
+///
+/// # Errors
+/// If there are no heads, or they do not divide the width of the queries, keys or values.
 // ANCHOR: head_by_head
 pub fn head_by_head(
     x: ArrayView2<f64>,
@@ -52,6 +55,7 @@ pub fn head_by_head(
     w_output: ArrayView2<f64>,
 ) -> Result<Array2<f64>> {
     // ANCHOR: head_by_head_body
+    ensure!(heads > 0, "attention needs at least one head");
     let mut joined = Array2::zeros((x.nrows(), w_value.ncols()));
     for head in 0..heads {
         let of_head = |weight: ArrayView2<f64>| -> Result<Array2<f64>> {

@@ -1,6 +1,6 @@
 //! Exercises of chapter 7, cross-attention.
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use ch04_masks::{Mask, Shape};
 use ch05_multihead::MultiHeadAttention;
 use ch06_self_attention::{bidirectional_mask, causal_mask};
@@ -42,15 +42,10 @@ pub fn pool(
     mask: &Mask,
 ) -> Result<Array2<f64>> {
     // ANCHOR: pool_body
-    let (batch, _, d_model) = texts.dim();
-    ensure!(
-        query.len() == d_model,
-        "the query is {} wide, not {d_model}",
-        query.len()
-    );
+    // The same query for every text; whether its width fits, the attention says.
     let queries = query
-        .broadcast((batch, 1, d_model))
-        .expect("the widths agree");
+        .broadcast((texts.len_of(Axis(0)), 1, query.len()))
+        .expect("axes may always be put in front");
     let answer = cross_attention(attention, queries, texts, mask)?;
     // Only the axis of the single query goes.
     Ok(answer.output.index_axis_move(Axis(1), 0))

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 use ch04_masks::Mask;
-use ndarray::{Array2, ArrayView2, Axis};
+use ndarray::{Array2, ArrayView2, s};
 
 /// Exercise 1: how many entries of the causal mask for 2 queries and 5 keys are allowed.
 pub fn allowed_by_hand() -> usize {

@@ -27,6 +27,9 @@ pub fn columns_of_head(
 ///
 /// `x` is `n × d_model`; the weights are those of all heads side by side, `d_model × (heads · d_k)`,
 /// and `w_output` is `(heads · d_v) × d_model`.
+///
+/// # Errors
+/// If there are no heads, or they do not divide the width of the queries, keys or values.
 pub fn head_by_head(
     x: ArrayView2<f64>,
     heads: usize,

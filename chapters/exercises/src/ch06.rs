@@ -5,7 +5,7 @@ use ndarray::{Array2, ArrayView2, ArrayView3, Axis};
 
 /// Exercise 1: the length at which self-attention of width 512 multiplies as often as a convolution
 /// over 3 words.
-pub fn break_even_by_hand() -> u64 {
+pub fn break_even_by_hand() -> u32 {
     todo!("complete break_even_by_hand")
 }
 

@@ -1,6 +1,6 @@
 //! Exercises of chapter 7, cross-attention.
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use ch04_masks::{Mask, Shape};
 use ch05_multihead::MultiHeadAttention;
 use ch06_self_attention::{bidirectional_mask, causal_mask};

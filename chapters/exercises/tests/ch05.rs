@@ -1,7 +1,7 @@
 //! Judges the exercises of chapter 5: `cargo test -p exercises --test ch05`.
 
 use ch04_masks::Mask;
-use ch05_multihead::{MultiHeadAttention, Projection, merge_heads};
+use ch05_multihead::{MultiHeadAttention, Projection};
 use exercises::ch05::*;
 use ndarray::{Array2, Array3, Array4, Axis, array};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -84,22 +84,50 @@ fn exercise_3_head_by_head() {
             .all(|(a, b)| (a - b).abs() < 1e-9),
         "the answer should be that of `attend`:\n{expected:.3}\nnot\n{yours:.3}"
     );
+    for (heads, why) in [
+        (0, "without heads there is no attention"),
+        (3, "3 heads do not divide 4 columns of queries"),
+        (4, "4 heads do not divide 6 columns of values"),
+    ] {
+        let yours =
+            head_by_head(x.view(), heads, q.view(), k.view(), v.view(), o.view());
+        assert!(yours.is_err(), "{why}: that should be an error");
+    }
 }
 
 #[test]
 fn exercise_4_without_head() {
-    let answers =
-        Array4::from_shape_fn((1, 3, 2, 1), |(_, h, i, _)| (10 * h + i) as f64);
-    let output =
-        Projection::new(Array2::eye(3), Some(array![0.5, 0.5, 0.5])).unwrap();
-    let yours = without_head(answers.view(), 1, &output)
-        .expect("there is a head 1, so this should not fail");
-    let mut expected = output.apply(merge_heads(answers.view()).view()).unwrap();
-    expected.index_axis_mut(Axis(2), 1).fill(0.5);
-    assert_eq!(
-        yours, expected,
-        "head 1 should add nothing, and the bias should stay"
-    );
+    // Two sequences, three heads of two columns, and an output that mixes them all.
+    let answers = Array4::from_shape_fn((2, 3, 2, 2), |(b, h, i, c)| {
+        ((b * 12 + h * 4 + i * 2 + c) as f64 * 0.7).sin()
+    });
+    let weight =
+        Array2::from_shape_fn((6, 5), |(i, j)| ((i * 5 + j) as f64 * 0.3).cos());
+    let bias = array![0.5, -0.5, 1.0, 0.0, 2.0];
+    let output = Projection::new(weight.clone(), Some(bias.clone())).unwrap();
+    for silent in 0..3 {
+        let yours = without_head(answers.view(), silent, &output)
+            .expect("there is such a head, so this should not fail");
+        let expected = Array3::from_shape_fn((2, 2, 5), |(b, i, column)| {
+            let heads = (0..3).filter(|&h| h != silent);
+            let parts = heads.flat_map(|h| [(h, 0), (h, 1)]);
+            bias[column]
+                + parts
+                    .map(|(h, c)| {
+                        answers[[b, h, i, c]] * weight[[2 * h + c, column]]
+                    })
+                    .sum::<f64>()
+        });
+        assert_eq!(yours.dim(), expected.dim(), "batch × m × d_model");
+        assert!(
+            yours
+                .iter()
+                .zip(&expected)
+                .all(|(a, b)| (a - b).abs() < 1e-9),
+            "head {silent} should add nothing, the others and the bias should stay:\n\
+             {expected:.3}\nnot\n{yours:.3}"
+        );
+    }
     assert!(
         without_head(answers.view(), 3, &output).is_err(),
         "of three heads none has the number 3"

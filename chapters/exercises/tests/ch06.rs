@@ -4,7 +4,7 @@ use anyhow::Result;
 use ch04_masks::{Mask, masked_attention};
 use ch06_self_attention::{Cost, sinusoidal_positions};
 use exercises::ch06::*;
-use ndarray::{Array2, Array3, ArrayView2, Axis, array};
+use ndarray::{Array2, Array3, ArrayView2, Axis, array, s};
 
 #[test]
 fn exercise_1_break_even_by_hand() {
@@ -75,6 +75,20 @@ fn exercise_3_mean_of_real() {
         array![[5.0, 6.0], [110.0, 111.0], [0.0, 0.0]],
         "means over real tokens, zeros where there are none"
     );
+    let mut filled = x.clone();
+    for (b, j) in [(0, 2), (1, 0), (1, 2)] {
+        filled.slice_mut(s![b, j, ..]).fill(f64::NAN);
+    }
+    assert_eq!(
+        mean_of_real(filled.view(), tokens.view(), 0).expect("the shapes fit"),
+        yours,
+        "what stands in a padded place does not matter, and be it NaN"
+    );
+    assert_eq!(
+        mean_of_real(x.view(), tokens.view(), 7).expect("the shapes fit"),
+        array![[10.0, 11.0], [110.0, 111.0], [210.0, 211.0]],
+        "if the pad is 7, then 0 is a token like any other"
+    );
     assert!(
         mean_of_real(x.view(), array![[1, 2]].view(), 0).is_err(),
         "tokens and vectors that do not fit should be an error"
@@ -104,14 +118,25 @@ fn exercise_4_ignores_order() {
         !ask(&|x| Ok(masked_attention(x, x, x, &Mask::causal(4, 4))?.output)),
         "a causal mask knows the order, too"
     );
-    let last_two = |x: ArrayView2<f64>| {
-        let mut y = x.to_owned();
-        let difference = &x.row(2) - &x.row(3);
-        y.index_axis_mut(Axis(0), 0).assign(&difference);
-        Ok(y)
+    // The sum of the first rows enters every answer. Only an exchange of the last of them with
+    // its neighbour can tell.
+    let mixed = |k: usize| {
+        move |x: ArrayView2<f64>| Ok(&x + &x.slice(s![..k, ..]).sum_axis(Axis(0)))
     };
-    assert!(
-        !ask(&last_two),
-        "the order of the last two rows matters here"
-    );
+    for k in 1..4 {
+        assert!(
+            !ask(&mixed(k)),
+            "here it matters which rows are among the first {k}: exchange rows {} and {k}, too",
+            k - 1
+        );
+    }
+    let first = x[[0, 0]];
+    let undefined = |y: ArrayView2<f64>| {
+        Ok(if y[[0, 0]] == first {
+            y.to_owned()
+        } else {
+            y.mapv(|_| f64::NAN)
+        })
+    };
+    assert!(!ask(&undefined), "NaN is not the old answer");
 }
