@@ -19,7 +19,7 @@ use ndarray::{
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
-use proptest::test_runner::{RngSeed, TestError, TestRunner};
+use proptest::test_runner::{RngSeed, TestRunner};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use std::panic::{set_hook, take_hook};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -640,14 +640,18 @@ fn every_function(input: &Input) {
 const ROUND: u32 = 100;
 
 /// One round of inputs; what fails is made as small as can be.
-fn round(seed: u64) -> Result<(), TestError<Input>> {
-    let mut config = ProptestConfig::with_cases(ROUND);
-    config.rng_seed = RngSeed::Fixed(seed);
-    config.failure_persistence = None;
-    TestRunner::new(config).run(&input(), |input| {
+fn round(seed: u64) -> Result<(), String> {
+    let config = ProptestConfig {
+        cases: ROUND,
+        rng_seed: RngSeed::Fixed(seed),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    let result = TestRunner::new(config).run(&input(), |input| {
         every_function(&input);
         Ok(())
-    })
+    });
+    result.map_err(|failure| failure.to_string())
 }
 
 fn variable(name: &str) -> Option<u64> {

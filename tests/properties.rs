@@ -37,8 +37,10 @@ use std::fmt;
 /// Tries a property on 256 inputs, the same ones every time.
 #[track_caller]
 fn check<S: Strategy>(inputs: S, property: impl Fn(S::Value)) {
-    let mut config = ProptestConfig::default();
-    config.failure_persistence = None;
+    let mut config = ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
     if config.rng_seed == RngSeed::Random {
         config.rng_seed = RngSeed::Fixed(2017);
     }
@@ -1038,11 +1040,11 @@ fn single_precision_stays_near_double() {
             *x = double_precision(&single_precision(x));
         }
         let single = |x: &Projection<f64>| {
-            let bias = x.bias().map(|bias| single_precision(bias));
+            let bias = x.bias().map(single_precision);
             Projection::new(single_precision(x.weight()), bias).unwrap()
         };
         let double = |x: Projection<f32>| {
-            let bias = x.bias().map(|bias| double_precision(bias));
+            let bias = x.bias().map(double_precision);
             Projection::new(double_precision(x.weight()), bias).unwrap()
         };
         let heads = layer.attention.heads();
@@ -1050,7 +1052,7 @@ fn single_precision_stays_near_double() {
         let attention = MultiHeadAttention::new(heads, q, k, v, o).unwrap();
         let [q, k, v, o] = attention.projections().map(|x| double(x.clone()));
         layer.attention = MultiHeadAttention::new(heads, q, k, v, o).unwrap();
-        let [q, k, v] = [&layer.q, &layer.k, &layer.v].map(|x| single_precision(x));
+        let [q, k, v] = [&layer.q, &layer.k, &layer.v].map(single_precision);
         let found = attention
             .attend(q.view(), k.view(), v.view(), &layer.mask)
             .unwrap();
@@ -1071,7 +1073,7 @@ fn single_precision_of_small_scores_is_close() {
             v: small(&problem.v),
             ..problem
         };
-        let [q, k, v] = [&problem.q, &problem.k, &problem.v].map(|x| single_precision(x));
+        let [q, k, v] = [&problem.q, &problem.k, &problem.v].map(single_precision);
         let found = batched_attention(q.view(), k.view(), v.view(), &problem.mask).unwrap();
         let expected = problem.answer();
         assert_within(2e-6, &double_precision(&found.output), &expected.0);
@@ -1112,7 +1114,7 @@ fn large_queries_give_finite_answers() {
         problem.q *= factor;
         let (output, weights) = problem.answer();
         assert!(output.iter().chain(&weights).all(|x| x.is_finite()));
-        let [q, k, v] = [&problem.q, &problem.k, &problem.v].map(|x| single_precision(x));
+        let [q, k, v] = [&problem.q, &problem.k, &problem.v].map(single_precision);
         let single = batched_attention(q.view(), k.view(), v.view(), &problem.mask).unwrap();
         assert!(single.output.iter().all(|x| x.is_finite()));
     });
