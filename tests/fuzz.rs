@@ -394,21 +394,17 @@ fn many_heads<F: NdFloat>(input: &Input) {
     if let Some(answer) = fitting("masked_softmax", answer, mask_fits) {
         whole("masked_softmax", &answer, shape, fine);
     }
-    // With no head at all there is nothing that could fail to fit within one.
-    let none = |left, right| left == right && batch * heads == 0;
-    let no_values = none((batch, heads), (values.batch, values.heads));
-    let no_keys = none((batch, heads), (keys.batch, keys.heads));
     let answer = masked_sum(weights.view(), v.view(), &mask);
-    if let Some(answer) = fitting("masked_sum", answer, mask_fits && (values_fit || no_values)) {
+    if let Some(answer) = fitting("masked_sum", answer, mask_fits && values_fit) {
         let fine = fine && seen_moderate(&v, &mask, shape);
         whole("masked_sum", &answer, (batch, heads, m, other), fine);
     }
     let answer = batched_scaled_scores(q.view(), k.view());
-    if let Some(answer) = fitting("batched_scaled_scores", answer, scores_fit || no_keys) {
+    if let Some(answer) = fitting("batched_scaled_scores", answer, scores_fit) {
         let fine = all_moderate(&q) && all_moderate(&k);
         whole("batched_scaled_scores", &answer, shape, fine);
     }
-    let fits = mask_fits && (scores_fit || no_keys) && (values_fit || no_values);
+    let fits = mask_fits && scores_fit && values_fit;
     // Keys or values of other sizes are not there to be poisoned.
     let (k, v) = if mask_fits && scores_fit && values_fit {
         (poisoned(k, &mask, shape), poisoned(v, &mask, shape))
@@ -488,7 +484,7 @@ fn multi_head<F: NdFloat>(input: &Input) {
         projection(2, input.other, d_v),
         projection(3, d_v, d),
     );
-    let fits = heads > 0 && d == keys.d;
+    let fits = heads > 0 && d == keys.d && d > 0;
     let Some(attention) = fitting("MultiHeadAttention::new", attention, fits) else {
         return;
     };
@@ -508,7 +504,7 @@ fn multi_head<F: NdFloat>(input: &Input) {
     };
     let mask = input.mask();
     let shape = (batch, heads, m, keys.rows);
-    let fits = batch == keys.batch && (d > 0 || batch == 0) && mask.fit(shape).is_ok();
+    let fits = batch == keys.batch && d > 0 && mask.fit(shape).is_ok();
     let p = input.factor;
     let training = fitting(
         "with_dropout",
@@ -544,7 +540,7 @@ fn sequences<F: NdFloat>(
 ) {
     let ((batch, m, d), (key_batch, n, _), heads) = (q.dim(), k.dim(), attention.heads());
     let mask = input.mask();
-    let usable = d > 0 || batch == 0;
+    let usable = d > 0;
     let fits = usable && d == input.other && mask.fit((batch, heads, m, m)).is_ok();
     let answer = self_attention(attention, q.view(), &mask);
     if let Some(answer) = fitting("self_attention", answer, fits) {
@@ -607,7 +603,7 @@ fn others(input: &Input) {
     let table: Array2<f64> = input.array(0, (rows, d));
     no_nan("size", all_moderate(&table), [&size(table.view())]);
     let random = MultiHeadAttention::<f32>::random(d, other, rng);
-    let fits = other > 0 && d.is_multiple_of(other);
+    let fits = d > 0 && other > 0 && d.is_multiple_of(other);
     if let Some(random) = fitting("random", random, fits) {
         assert_eq!(random.parameters(), 4 * (d * d + d));
     }
@@ -621,8 +617,7 @@ fn others(input: &Input) {
 }
 
 fn costs(seed: u64) {
-    // Larger ones have more multiplications than a `u128` counts.
-    let (n, d) = (seed >> 32, seed & 0xffff_ffff);
+    let (n, d) = ((seed >> 32) as u32, seed as u32);
     assert!(Cost::of_self_attention(n, d).path <= 1);
     assert_eq!(Cost::of_recurrence(n, d).sequential, u128::from(n));
     for width in [n % 8, d] {
