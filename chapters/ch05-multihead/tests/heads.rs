@@ -329,6 +329,18 @@ fn dropout_falls_on_the_weights_in_training_only() {
 }
 
 #[test]
+fn in_use_dropout_changes_nothing() {
+    let plain = MultiHeadAttention::<f64>::random(8, 2, &mut rng(11)).unwrap();
+    let dropping = plain.clone().with_dropout(0.5).unwrap();
+    let (x, mask) = (wavy(2, 4, 8), Mask::everything());
+    let ask = |attention: &MultiHeadAttention<f64>| {
+        let memory = attention.remember(x.view(), x.view()).unwrap();
+        attention.ask(x.view(), &memory, &mask).unwrap()
+    };
+    assert_eq!(ask(&dropping), ask(&plain));
+}
+
+#[test]
 fn heads_do_not_change_the_number_of_parameters() {
     for heads in [1, 2, 4, 8] {
         let attention =
