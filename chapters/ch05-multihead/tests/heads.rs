@@ -371,6 +371,18 @@ fn the_average_is_over_the_heads() {
 }
 
 #[test]
+fn in_use_dropout_changes_nothing() {
+    let plain = MultiHeadAttention::<f64>::random(8, 2, &mut rng(11)).unwrap();
+    let dropping = plain.clone().with_dropout(0.5).unwrap();
+    let (x, mask) = (wavy(2, 4, 8), Mask::everything());
+    let ask = |attention: &MultiHeadAttention<f64>| {
+        let memory = attention.remember(x.view(), x.view()).unwrap();
+        attention.ask(x.view(), &memory, &mask).unwrap()
+    };
+    assert_eq!(ask(&dropping), ask(&plain));
+}
+
+#[test]
 fn heads_do_not_change_the_number_of_parameters() {
     for heads in [1, 2, 4, 8] {
         let attention =
