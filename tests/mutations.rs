@@ -70,19 +70,9 @@ impl Mutation {
         Ok(mutated)
     }
 
-    fn chapter(&self) -> &str {
-        self.file.split('/').nth(1).unwrap_or("")
-    }
-
     /// The beginning of the table's row: everything that is known without a run.
     fn row(&self) -> String {
-        format!(
-            "| [{}]({}) | {} | `{}` |",
-            self.name,
-            self.page,
-            self.mistake,
-            self.chapter()
-        )
+        format!("| [{}]({}) | {} |", self.name, self.page, self.mistake)
     }
 }
 
@@ -217,18 +207,17 @@ fn failed(output: &Output) -> Vec<String> {
     names
 }
 
-/// The names of the first few tests, and how many more there are.
+/// The names of the first few tests, as words.
 fn named(red: &[String]) -> String {
-    let names: Vec<_> = red
+    let mut names: Vec<_> = red
         .iter()
         .take(NAMED)
-        .map(|name| format!("`{name}`"))
+        .map(|name| name.replace('_', " "))
         .collect();
-    let mut text = names.join(", ");
     if red.len() > NAMED {
-        write!(text, " and {} more", red.len() - NAMED).unwrap();
+        names.push("and others".to_owned());
     }
-    text
+    names.join("; ")
 }
 
 fn is_asked_for() -> bool {
@@ -247,8 +236,7 @@ fn every_mutation_turns_a_test_red() {
     let copy = Copy::new().unwrap();
     let red = copy.red().unwrap();
     assert!(red.is_empty(), "red without any mutation: {red:?}");
-    let mut page =
-        String::from("| mistake | what it is | where | what goes red |\n|---|---|---|---|\n");
+    let mut page = String::from("| mistake | what it is | what goes red |\n|---|---|---|\n");
     let mut unnoticed = Vec::new();
     for mutation in Mutation::all() {
         let red = copy.red_with(&mutation).unwrap();
