@@ -77,7 +77,7 @@ impl Mutation {
     /// The beginning of the table's row: everything that is known without a run.
     fn row(&self) -> String {
         format!(
-            "| [{}]({}) | {} | `{}` |",
+            "| [{}]({})<br>{} | `{}` |",
             self.name,
             self.page,
             self.mistake,
@@ -247,8 +247,7 @@ fn every_mutation_turns_a_test_red() {
     let copy = Copy::new().unwrap();
     let red = copy.red().unwrap();
     assert!(red.is_empty(), "red without any mutation: {red:?}");
-    let mut page =
-        String::from("| mistake | what it is | where | what goes red |\n|---|---|---|---|\n");
+    let mut page = String::from("| mistake | made in | what goes red |\n|---|---|---|\n");
     let mut unnoticed = Vec::new();
     for mutation in Mutation::all() {
         let red = copy.red_with(&mutation).unwrap();

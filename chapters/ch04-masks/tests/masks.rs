@@ -333,3 +333,16 @@ fn errors_name_the_shapes() {
         assert_eq!(error.unwrap_err().to_string(), expected);
     }
 }
+
+/// Nothing of an infinity is no number; some of it is infinite.
+#[test]
+fn an_allowed_infinity_is_multiplied_by_its_weight() {
+    let values = array![[[[f64::INFINITY], [2.0]]]];
+    let first_of = |weights: Array4<f64>| {
+        let sum =
+            masked_sum(weights.view(), values.view(), &Mask::everything()).unwrap();
+        sum[[0, 0, 0, 0]]
+    };
+    assert!(first_of(array![[[[0.0, 1.0]]]]).is_nan());
+    assert_eq!(first_of(array![[[[0.5, 0.5]]]]), f64::INFINITY);
+}
