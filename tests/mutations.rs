@@ -72,7 +72,7 @@ impl Mutation {
 
     /// The beginning of the table's row: everything that is known without a run.
     fn row(&self) -> String {
-        format!("| [{}]({}) | {} |", self.name, self.page, self.mistake)
+        format!("| [{}]({})<br>{} |", self.name, self.page, self.mistake)
     }
 }
 
@@ -153,6 +153,7 @@ fn copy_folder(from: &Path, to: &Path) -> Result<()> {
         if entry.file_type()?.is_dir() {
             copy_folder(&entry.path(), &to)?;
         } else {
+            // Written, not copied: its time must be now, or cargo takes it for what it built last.
             fs::write(to, fs::read(entry.path())?)?;
         }
     }
@@ -236,7 +237,7 @@ fn every_mutation_turns_a_test_red() {
     let copy = Copy::new().unwrap();
     let red = copy.red().unwrap();
     assert!(red.is_empty(), "red without any mutation: {red:?}");
-    let mut page = String::from("| mistake | what it is | what goes red |\n|---|---|---|\n");
+    let mut page = String::from("| mistake | what goes red |\n|---|---|\n");
     let mut unnoticed = Vec::new();
     for mutation in Mutation::all() {
         let red = copy.red_with(&mutation).unwrap();
@@ -258,15 +259,23 @@ fn every_mutation_still_applies() {
     }
 }
 
-/// The page cannot fall behind the list, even where the mutations are not run.
+/// The page cannot fall behind the list, even where the mutations are not run. Where they are, the
+/// whole table is compared.
 #[test]
 fn the_table_is_of_these_mutations() {
+    if is_asked_for() {
+        return;
+    }
     let file = root().join("tests/snapshots/mutations__table.snap.md");
     let table = fs::read_to_string(file).unwrap().replace("\r\n", "\n");
     let rows: Vec<_> = table.lines().skip(2).collect();
     let mutations = Mutation::all();
     assert_eq!(rows.len(), mutations.len());
     for (row, mutation) in rows.iter().zip(&mutations) {
-        assert!(row.starts_with(&mutation.row()), "{row}");
+        assert!(
+            row.starts_with(&mutation.row()),
+            "not the row of “{}”; BOOK_MUTATIONS=1 INSTA_UPDATE=always writes the table anew: {row}",
+            mutation.name
+        );
     }
 }

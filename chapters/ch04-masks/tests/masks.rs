@@ -409,3 +409,16 @@ fn empty_batches_do_not_hide_errors() {
         );
     }
 }
+
+/// Nothing of an infinity is no number; some of it is infinite.
+#[test]
+fn an_allowed_infinity_is_multiplied_by_its_weight() {
+    let values = array![[[[f64::INFINITY], [2.0]]]];
+    let first_of = |weights: Array4<f64>| {
+        let sum =
+            masked_sum(weights.view(), values.view(), &Mask::everything()).unwrap();
+        sum[[0, 0, 0, 0]]
+    };
+    assert!(first_of(array![[[[0.0, 1.0]]]]).is_nan());
+    assert_eq!(first_of(array![[[[0.5, 0.5]]]]), f64::INFINITY);
+}

@@ -383,6 +383,21 @@ fn in_use_dropout_changes_nothing() {
 }
 
 #[test]
+fn average_weights_are_the_mean_over_the_heads() {
+    let attention = MultiHeadAttention::<f64>::random(6, 3, &mut rng(12)).unwrap();
+    let x = wavy(2, 4, 6);
+    let answer = attention
+        .attend(x.view(), x.view(), x.view(), &Mask::everything())
+        .unwrap();
+    let weights = &answer.weights;
+    let mean = Array3::from_shape_fn((2, 4, 4), |(b, i, j)| {
+        (weights[[b, 0, i, j]] + weights[[b, 1, i, j]] + weights[[b, 2, i, j]])
+            / 3.0
+    });
+    assert_near(&answer.average_weights(), &mean);
+}
+
+#[test]
 fn heads_do_not_change_the_number_of_parameters() {
     for heads in [1, 2, 4, 8] {
         let attention =
