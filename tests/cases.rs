@@ -405,18 +405,33 @@ fn case_65_dropout_in_evaluation() {
     }
 }
 
-/// A case that no test loads tests nothing.
+/// Cases for chapters that are still to come: gradients, layer normalisation, grouped heads, and the
+/// online softmax with its relatives.
+const LATER: [(u32, &str); 6] = [
+    (11, "ch09-training"),
+    (47, "ch10-efficient"),
+    (56, "ch10-efficient"),
+    (58, "ch10-efficient"),
+    (62, "ch10-efficient"),
+    (66, "ch08-transformer"),
+];
+
+/// A case that no test loads tests nothing, once its chapter is there.
 #[test]
 fn every_case_is_run() {
-    let this =
-        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file!())).unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let this = std::fs::read_to_string(root.join(file!())).unwrap();
     for entry in std::fs::read_dir(FOLDER).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         let Ok(number) = name[..2].parse::<u32>() else {
             continue;
         };
-        let loaded =
-            this.contains(&format!("Case::load({number})")) || [15, 16, 26, 28].contains(&number);
-        assert!(loaded, "{name} is not run");
+        // Two tests load theirs in a loop.
+        let in_a_loop = [15, 16, 26, 28].contains(&number);
+        let loaded = in_a_loop || this.contains(&format!("Case::load({number})"));
+        let waits = LATER.iter().any(|(case, chapter)| {
+            *case == number && !root.join("chapters").join(chapter).exists()
+        });
+        assert!(loaded || waits, "{name} is not run");
     }
 }
