@@ -1010,6 +1010,14 @@ fn chapter_5_parts(table: &mut Table) {
             projection.weight().iter().all(|w| w.abs() <= 2_f32.sqrt())
         });
     table
+        .of("ch05_multihead::cast")
+        .gives_each([NAN, INFINITY, NEG_INFINITY, HUGE], |x| {
+            cast::<f64>(x).to_bits() == x.to_bits()
+        })
+        .gives("more than f32 holds", || {
+            cast::<f32>(1e300) == f32::INFINITY
+        });
+    table
         .of("ch05_multihead::split_heads")
         .refuses("no heads", [6, 0], || {
             split_heads(ones((1, 2, 6)).view(), 0)

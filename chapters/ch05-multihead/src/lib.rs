@@ -114,8 +114,8 @@ impl<F: NdFloat> Projection<F> {
     }
 }
 
-/// A number in the float type of the arrays.
-fn cast<F: NdFloat>(x: f64) -> F {
+/// A number in the float type of the arrays, rounded to it.
+pub fn cast<F: NdFloat>(x: f64) -> F {
     F::from(x).expect("every float type holds every f64, rounded")
 }
 // ANCHOR_END: random_projection

@@ -9,7 +9,7 @@
 // ANCHOR: imports
 use anyhow::{Result, ensure};
 use ch04_masks::Mask;
-use ch05_multihead::{MultiHeadAnswer, MultiHeadAttention};
+use ch05_multihead::{MultiHeadAnswer, MultiHeadAttention, cast};
 use ndarray::{Array2, Array4, ArrayView2, ArrayView3, ArrayView4, NdFloat, array};
 // ANCHOR_END: imports
 
@@ -77,10 +77,6 @@ pub fn sinusoidal_positions<F: NdFloat>(
 /// The frequency of a pair of columns: `ω_i = 10000^(−2i / width)`.
 fn frequency(pair: usize, width: usize) -> f64 {
     10_000_f64.powf(-2.0 * pair as f64 / width as f64)
-}
-
-fn cast<F: NdFloat>(x: f64) -> F {
-    F::from(x).expect("every float type holds every f64, rounded")
 }
 // ANCHOR_END: sinusoidal
 
