@@ -96,11 +96,7 @@ impl Press {
         problems: &mut Vec<Problem>,
     ) -> String {
         let (found, faults) = directives::find(page.text);
-        problems.extend(
-            faults
-                .into_iter()
-                .map(|(at, fault)| page.problem(at, fault)),
-        );
+        problems.extend(page.problems(faults));
         let mut visible = page.text.to_owned();
         for directive in found {
             let range = directive.range.clone();
@@ -160,11 +156,7 @@ impl Press {
         problems: &mut Vec<Problem>,
     ) {
         let (formulas, faults) = math::find(visible);
-        problems.extend(
-            faults
-                .into_iter()
-                .map(|(at, fault)| page.problem(at, fault)),
-        );
+        problems.extend(page.problems(faults));
         for formula in formulas {
             match self.math.render(&formula.tex, formula.display) {
                 Ok(_) if purpose == Purpose::Testing => {}
@@ -252,6 +244,13 @@ impl Press {
 }
 
 impl Page<'_> {
+    /// Faults at byte offsets, as problems.
+    fn problems(&self, faults: Vec<(usize, String)>) -> impl Iterator<Item = Problem> {
+        faults
+            .into_iter()
+            .map(|(offset, fault)| self.problem(offset, fault))
+    }
+
     fn problem(&self, offset: usize, message: impl Into<String>) -> Problem {
         Problem::new(self.file, line_at(self.text, offset), message)
     }

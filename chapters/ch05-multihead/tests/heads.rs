@@ -355,22 +355,6 @@ fn dropout_falls_on_the_weights_in_training_only() {
 }
 
 #[test]
-fn the_average_is_over_the_heads() {
-    let weights = array![[
-        [[1.0, 0.0], [0.5, 0.5], [0.25, 0.75]],
-        [[0.0, 1.0], [0.5, 0.5], [0.75, 0.25]],
-    ]];
-    let answer = MultiHeadAnswer {
-        output: Array3::zeros((1, 3, 4)),
-        weights,
-    };
-    assert_eq!(
-        answer.average_weights(),
-        array![[[0.5, 0.5], [0.5, 0.5], [0.5, 0.5]]]
-    );
-}
-
-#[test]
 fn in_use_dropout_changes_nothing() {
     let plain = MultiHeadAttention::<f64>::random(8, 2, &mut rng(11)).unwrap();
     let dropping = plain.clone().with_dropout(0.5).unwrap();
