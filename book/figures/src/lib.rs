@@ -16,6 +16,7 @@ mod ch04;
 mod ch05;
 mod ch06;
 mod ch07;
+mod ch08;
 mod chart;
 mod heatmap;
 mod picture;
@@ -91,6 +92,10 @@ pub fn all() -> &'static [Figure] {
         Figure::new("ch06", "rope", ch06::rope),
         Figure::new("ch06", "cost", ch06::cost),
         Figure::new("ch07", "alignment", ch07::alignment),
+        Figure::new("ch08", "collapse", ch08::collapse),
+        Figure::new("ch08", "way", ch08::way),
+        Figure::new("ch08", "activations", ch08::activations),
+        Figure::new("ch08", "growth", ch08::growth),
     ];
     FIGURES
 }

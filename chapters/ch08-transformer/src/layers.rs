@@ -26,7 +26,12 @@ impl<F> Steps<F> for AttentionSteps<F> {
     }
 }
 
-fn attend<F: NdFloat>(
+/// Attention from some queries to a source, with every step kept: `(batch, m, d_model)` and
+/// `(batch, n, d_model)`. The mask stretches to `(batch, heads, m, n)`.
+///
+/// # Errors
+/// If the widths or the mask do not fit.
+pub fn attend<F: NdFloat>(
     attention: &MultiHeadAttention<F>,
     queries: ArrayView3<F>,
     source: ArrayView3<F>,

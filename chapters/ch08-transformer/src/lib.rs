@@ -21,11 +21,13 @@ mod layers;
 mod learned;
 mod model;
 mod parts;
+mod study;
 
 pub use layers::*;
 pub use learned::*;
 pub use model::*;
 pub use parts::*;
+pub use study::*;
 // ANCHOR_END: modules
 
 /// The token that fills up short sequences.

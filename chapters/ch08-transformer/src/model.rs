@@ -39,6 +39,24 @@ pub struct Settings {
     /// The probability of dropout.
     pub dropout: f64,
 }
+
+impl Settings {
+    /// A Transformer small enough to look at.
+    pub fn small() -> Self {
+        Self {
+            source_vocabulary: 20,
+            target_vocabulary: 16,
+            d_model: 8,
+            heads: 2,
+            d_ff: 32,
+            encoder_layers: 2,
+            decoder_layers: 2,
+            activation: Activation::Relu,
+            order: NormOrder::Pre,
+            dropout: 0.1,
+        }
+    }
+}
 // ANCHOR_END: settings
 
 // ANCHOR: random

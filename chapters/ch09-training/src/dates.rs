@@ -13,7 +13,7 @@ use jiff::{
     civil::{Date, date},
 };
 use rand::{Rng, RngExt, seq::IteratorRandom};
-use std::{array, collections::BTreeSet, fmt, mem::replace};
+use std::{collections::BTreeSet, fmt, mem::replace};
 // ANCHOR_END: imports
 
 /// A date twice: as somebody wrote it, and in ISO 8601.
@@ -348,26 +348,25 @@ fn careless(
     book: &Phrasebook,
     rng: &mut (impl Rng + ?Sized),
 ) {
-    let [no_comma, no_space, more_space, no_accent, full_width, stop] =
-        array::from_fn(|_| rng.random_bool(0.05));
-    if no_comma {
+    let mut fault = || rng.random_bool(0.05);
+    if fault() {
         text.retain(|&(c, _)| c != ',');
     }
-    if no_space {
+    // No space after this sign.
+    for sign in [',', '.'].into_iter().filter(|_| fault()) {
         let mut last = ' ';
-        text.retain(|&(c, _)| {
-            !matches!((replace(&mut last, c), c), (',' | '.', ' '))
-        });
+        text.retain(|&(c, _)| replace(&mut last, c) != sign || c != ' ');
     }
-    if stop {
+    if fault() {
         text.push((book.full_stop, None));
     }
-    let full_width = full_width && book.wide;
+    let (no_accents, full_width) = (fault(), fault() && book.wide);
+    let another_space = fault();
     let capitals = rng.random_range(0..10);
     let mut last = ' ';
     for (i, (c, _)) in text.iter_mut().enumerate() {
         let begins = !replace(&mut last, *c).is_alphanumeric();
-        *c = if no_accent { unaccented(*c) } else { *c };
+        *c = if no_accents { unaccented(*c) } else { *c };
         *c = if full_width { wide(*c) } else { *c };
         *c = match capitals {
             0 => upper(*c),
@@ -377,7 +376,7 @@ fn careless(
             _ => *c,
         };
     }
-    if more_space {
+    if another_space {
         let ends = [0, text.len()];
         let inside = (0..text.len()).filter(|&i| text[i].0 == ' ');
         let place = ends.into_iter().chain(inside).choose(rng);
@@ -454,7 +453,7 @@ pub fn example(split: Split, rng: &mut (impl Rng + ?Sized)) -> Example {
 // ANCHOR_END: write
 
 // ANCHOR: alphabet
-/// Every character that [`write`] can write, in the order of Unicode.
+/// Every character that [`write()`] can write, in the order of Unicode.
 pub fn alphabet() -> Vec<char> {
     let mut alphabet = BTreeSet::new();
     for book in Language::ALL.map(Language::phrasebook) {

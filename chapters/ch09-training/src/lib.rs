@@ -11,13 +11,17 @@ use anyhow::{Result, ensure};
 // ANCHOR_END: lib_imports
 
 // ANCHOR: modules
+pub mod alignment;
 pub mod backward;
+pub mod check;
 pub mod dates;
 pub mod layers;
 pub mod loss;
 pub mod optimizer;
 pub mod task;
 pub mod trainer;
+pub mod translate;
+pub mod weights;
 // ANCHOR_END: modules
 
 // ANCHOR: same_shape

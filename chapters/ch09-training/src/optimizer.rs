@@ -6,6 +6,7 @@ use anyhow::{Result, ensure};
 use ch05_multihead::cast;
 use ch08_transformer::Learned;
 use ndarray::{ArrayD, NdFloat, Zip};
+use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
 // ANCHOR_END: optimizer_imports
 
@@ -121,7 +122,7 @@ impl<F: NdFloat> Adam<F> {
 ///
 /// Source: the descent is that of Loshchilov, Hutter, *SGDR* (2016), equation 5, without restarts.
 // ANCHOR: schedule
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Schedule {
     /// The highest rate.
     pub peak: f64,

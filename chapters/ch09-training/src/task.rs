@@ -1,9 +1,10 @@
 //! The task as numbers: characters become tokens, examples become batches.
 
 // ANCHOR: task_imports
-use crate::dates::{self, Example};
+use crate::dates::{self, Example, Split};
 use ch08_transformer::PAD;
 use ndarray::Array2;
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use std::sync::LazyLock;
 // ANCHOR_END: task_imports
 
@@ -41,6 +42,11 @@ impl Vocabulary {
         &TARGETS
     }
 
+    /// The characters, in the order of their tokens.
+    pub fn characters(&self) -> &[char] {
+        &self.characters
+    }
+
     /// How many tokens there are.
     pub fn len(&self) -> usize {
         self.characters.len() + FIRST as usize
@@ -51,9 +57,11 @@ impl Vocabulary {
         self.len() == 0
     }
 
-    /// A token for each character of a text; [`UNKNOWN`] for those that have none.
+    /// A token for each character of a text; [`UNKNOWN`] for those that have none. Every kind of
+    /// space is a space.
     pub fn tokens(&self, text: &str) -> Vec<u32> {
         text.chars()
+            .map(|c| if c.is_whitespace() { ' ' } else { c })
             .map(|character| {
                 let place = self.characters.iter().position(|&c| c == character);
                 place.map_or(UNKNOWN, |place| place as u32 + FIRST)
@@ -97,6 +105,14 @@ impl Batch {
             target: padded(target.collect()),
         }
     }
+}
+
+/// Examples of a split, always the same ones.
+pub fn examples(split: Split, count: usize) -> Vec<Example> {
+    let mut rng = ChaCha8Rng::seed_from_u64(0);
+    (0..count)
+        .map(|_| dates::example(split, &mut rng))
+        .collect()
 }
 
 /// The rows side by side, as long as the longest.
