@@ -11,6 +11,7 @@
 // ANCHOR: imports
 use anyhow::{Result, ensure};
 use ch04_masks::{Mask, batched_scaled_scores, masked_softmax, masked_sum};
+use ndarray::linalg::general_mat_mul;
 use ndarray::{
     Array1, Array2, Array3, Array4, ArrayView3, ArrayView4, ArrayViewMut1,
     ArrayViewMut2, Axis, NdFloat, array,
@@ -55,15 +56,15 @@ impl<F: NdFloat> Projection<F> {
             "vectors are {width} wide but the projection takes {}",
             self.weight.nrows()
         );
-        let mut y = Array3::zeros((batch, n, self.weight.ncols()));
-        for (x, mut y) in x.outer_iter().zip(y.outer_iter_mut()) {
-            // y = x W + b:  (n × in) · (in × out)  →  n × out
-            y.assign(&x.dot(&self.weight));
-            if let Some(bias) = &self.bias {
-                y += bias;
-            }
+        // Every vector of every sequence is a row of x.
+        let rows = x.to_shape((batch * n, width))?;
+        let mut y = Array2::zeros((batch * n, self.weight.ncols()));
+        // y = x W + b:  (batch · n × in) · (in × out)  →  batch · n × out
+        general_mat_mul(F::one(), &rows, &self.weight, F::zero(), &mut y);
+        if let Some(bias) = &self.bias {
+            y += bias;
         }
-        Ok(y)
+        Ok(y.into_shape_with_order((batch, n, self.weight.ncols()))?)
     }
 
     /// The weight, `width in × width out`.

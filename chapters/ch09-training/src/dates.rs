@@ -215,10 +215,10 @@ pub enum Split {
     HeldOut,
 }
 
-const FIRST: Date = date(1900, 1, 1);
-const LAST: Date = date(2099, 12, 31);
+const FIRST: Date = date(1000, 1, 1);
+const LAST: Date = date(2999, 12, 31);
 
-/// Days from the first of January 1900.
+/// Days from the first of January 1000.
 fn days_to(date: Date) -> i64 {
     date.duration_since(FIRST).as_hours() / 24
 }
@@ -239,7 +239,7 @@ pub fn split_of(date: Date) -> Split {
     }
 }
 
-/// One of the split's days from 1900 to 2099, each as likely as any other.
+/// One of the split's days from the year 1000 to 2999, each as likely as any other.
 pub fn random_date(split: Split, rng: &mut (impl Rng + ?Sized)) -> Date {
     loop {
         let days = rng.random_range(0..=days_to(LAST)).days();
@@ -361,7 +361,7 @@ fn careless(
         text.push((book.full_stop, None));
     }
     let (no_accents, full_width) = (fault(), fault() && book.wide);
-    let another_space = fault();
+    let (one_space_less, one_space_more) = (fault(), fault());
     let capitals = rng.random_range(0..10);
     let mut last = ' ';
     for (i, (c, _)) in text.iter_mut().enumerate() {
@@ -376,12 +376,23 @@ fn careless(
             _ => *c,
         };
     }
-    if another_space {
+    if one_space_less {
+        // Between two numbers, or two words, it has to stay.
+        let digit = |i: usize| text.get(i).is_some_and(|(c, _)| c.is_numeric());
+        let divides = |i: usize| i > 0 && digit(i - 1) == digit(i + 1);
+        let place = spaces(text).filter(|&i| !divides(i)).choose(rng);
+        place.map(|place| text.remove(place));
+    }
+    if one_space_more {
         let ends = [0, text.len()];
-        let inside = (0..text.len()).filter(|&i| text[i].0 == ' ');
-        let place = ends.into_iter().chain(inside).choose(rng);
+        let place = ends.into_iter().chain(spaces(text)).choose(rng);
         text.insert(place.unwrap_or(0), (' ', None));
     }
+}
+
+fn spaces(text: &[Marked]) -> impl Iterator<Item = usize> {
+    let places = text.iter().enumerate();
+    places.filter(|(_, (c, _))| *c == ' ').map(|(i, _)| i)
 }
 
 fn upper(c: char) -> char {

@@ -87,10 +87,13 @@ pub struct Batch {
     pub input: Array2<u32>,
     /// What it should answer: the date in ISO 8601, then [`END`], `batch × 11`.
     pub target: Array2<u32>,
+    /// Whether there is a right answer. To a text that is no date every answer is as good as any
+    /// other.
+    pub is_dates: bool,
 }
 
 impl Batch {
-    /// From some examples.
+    /// From some dates.
     pub fn new(examples: &[Example]) -> Self {
         let (sources, targets) =
             (Vocabulary::of_sources(), Vocabulary::of_targets());
@@ -103,6 +106,16 @@ impl Batch {
             source: padded(texts),
             input: padded(input.collect()),
             target: padded(target.collect()),
+            is_dates: true,
+        }
+    }
+
+    /// From some texts that are no dates.
+    pub fn of_nonsense(examples: &[Example]) -> Self {
+        let is_dates = false;
+        Self {
+            is_dates,
+            ..Self::new(examples)
         }
     }
 }

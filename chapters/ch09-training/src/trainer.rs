@@ -2,11 +2,11 @@
 
 // ANCHOR: trainer_imports
 use crate::dates::{self, Example, Split};
+use crate::nonsense::nonsense;
 use crate::task::{Batch, Vocabulary};
 use crate::weights::Record;
 use crate::{layers, loss::cross_entropy, optimizer};
 use anyhow::{Result, ensure};
-use ch05_multihead::cast;
 use ch08_transformer::{
     Activation, Learned, Mode, NormOrder, PAD, Settings, Transformer,
 };
@@ -23,9 +23,11 @@ use serde::{Deserialize, Serialize};
 pub struct Plan {
     /// Where all random numbers begin.
     pub seed: u64,
-    /// How many examples a step sees.
+    /// How many dates a step sees.
     pub batch: usize,
-    /// Into how many parts they are cut, to be worked on side by side.
+    /// How many texts it sees that are no dates.
+    pub nonsense: usize,
+    /// Into how many parts the dates are cut, to be worked on side by side.
     pub parts: usize,
     /// The learning rate over the steps.
     pub schedule: Schedule,
@@ -53,7 +55,8 @@ impl Default for Plan {
         Self {
             seed: 2017,
             batch: 64,
-            parts: 4,
+            nonsense: 16,
+            parts: 5,
             schedule: Schedule {
                 peak: 2e-3,
                 warm_up: 200,
@@ -181,7 +184,13 @@ impl Trainer {
         let examples: Vec<Example> = (0..self.plan.batch)
             .map(|_| dates::example(Split::Training, &mut rng))
             .collect();
-        let batches = self.batches(examples);
+        let mut batches = self.batches(examples);
+        if self.plan.nonsense > 0 {
+            let texts: Vec<Example> = (0..self.plan.nonsense)
+                .map(|_| nonsense(Split::Training, &mut rng))
+                .collect();
+            batches.push(Batch::of_nonsense(&texts));
+        }
         let (loss, mut gradient) = self.gradient(&batches)?;
         optimizer::clip(&mut gradient, self.plan.longest_gradient)?;
         let rate = self.plan.schedule.rate(step);
@@ -201,7 +210,8 @@ impl Trainer {
 
 // ANCHOR: gradient
 impl Trainer {
-    /// The mean loss of some batches together, and its gradient by every number of the model.
+    /// The mean loss of some batches together, those that are no dates left out, and the gradient of
+    /// all of them by every number of the model.
     ///
     /// The batches are worked on side by side and added up in their order, so that every run gives
     /// the same.
@@ -214,30 +224,39 @@ impl Trainer {
             .map(|(number, batch)| self.gradient_of(batch, number as u64))
             .collect::<Result<Vec<_>>>()?;
         let tokens: usize = parts.iter().map(|part| part.tokens).sum();
-        let (mut loss, mut gradient) = (0.0, blank(&self.model));
-        for part in parts {
+        let (mut loss, mut of_dates) = (0.0, 0.0);
+        let mut gradient = blank(&self.model);
+        for (part, batch) in parts.into_iter().zip(batches) {
             // The mean of all is the mean of the parts, each by its share of the tokens.
-            let share = cast(part.tokens as f64 / tokens as f64);
-            loss += share * part.loss;
+            let share = part.tokens as f32 / tokens as f32;
+            if batch.is_dates {
+                loss += share * part.loss;
+                of_dates += share;
+            }
             let sums = gradient.tables_mut().into_iter();
             for ((_, mut sum), (_, table)) in sums.zip(part.gradient.tables()) {
                 sum.scaled_add(share, &table);
             }
         }
-        Ok((loss, gradient))
+        Ok((if of_dates > 0.0 { loss / of_dates } else { 0.0 }, gradient))
     }
 
     fn gradient_of(&self, batch: &Batch, number: u64) -> Result<Part> {
         // Each part drops by random numbers of its own.
         let mut rng = ChaCha8Rng::seed_from_u64(!self.plan.seed);
-        rng.set_stream(self.adam.steps * self.plan.parts as u64 + number);
+        rng.set_stream(self.adam.steps * (self.plan.parts as u64 + 1) + number);
         let tokens = [batch.source.view(), batch.input.view()];
         let [source, input] = tokens;
         let mode = &mut Mode::Training(&mut rng);
         let steps = self.model.apply_in_steps(source, input, mode)?;
         let logits = steps.logits.view();
         let target = batch.target.view();
-        let loss = cross_entropy(logits, target, PAD, self.plan.smoothing)?;
+        let smoothing = if batch.is_dates {
+            self.plan.smoothing
+        } else {
+            1.0
+        };
+        let loss = cross_entropy(logits, target, PAD, smoothing)?;
 
         let mut gradient = blank(&self.model);
         let d_logits = loss.d_logits.view();

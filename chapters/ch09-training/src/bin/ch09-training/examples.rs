@@ -11,6 +11,7 @@ use ch09_training::check::gradient_check;
 use ch09_training::dates::Split;
 use ch09_training::loss::cross_entropy;
 use ch09_training::optimizer::{Adam, Schedule, clip};
+use ch09_training::study::{course, gradient_by_layer};
 use ch09_training::task::{Batch, Vocabulary, examples};
 use ch09_training::trainer::{Plan, Trainer, blank, exact};
 use ch09_training::translate::translate;
@@ -31,6 +32,8 @@ pub(crate) fn print() -> Result<()> {
     shifted();
     one_batch()?;
     copied()?;
+    by_layer()?;
+    warm_up()?;
     translations()?;
     looked_at()?;
     held_out()?;
@@ -243,7 +246,7 @@ fn shortened() -> Result<()> {
         let weight = Array2::from_shape_vec((1, 2), long.to_vec())?;
         let mut gradient = ch05_multihead::Projection::from(weight);
         let length = clip(&mut gradient, 1.0)?;
-        println!("{long:?}, {length} long → {}", gradient.weight().row(0));
+        println!("{long:?}, {length} long → {:.2}", gradient.weight().row(0));
     }
     println!();
     Ok(())
@@ -345,6 +348,41 @@ fn copied() -> Result<()> {
     Ok(())
 }
 // ANCHOR_END: copied
+
+// ANCHOR: by_layer
+fn by_layer() -> Result<()> {
+    println!(
+        "# by-layer: The gradient in each of twelve decoder layers, before the first step"
+    );
+    let pre = gradient_by_layer(NormOrder::Pre, 12)?;
+    let post = gradient_by_layer(NormOrder::Post, 12)?;
+    println!("layer  pre-norm  post-norm");
+    for layer in [0, 3, 6, 9, 11] {
+        println!("{layer:>5}  {:>8.2}  {:>9.2}", pre[layer], post[layer]);
+    }
+    println!();
+    Ok(())
+}
+// ANCHOR_END: by_layer
+
+// ANCHOR: warm_up
+fn warm_up() -> Result<()> {
+    println!("# warm-up: Six layers on either side, 120 steps");
+    for (order, steps) in [
+        (NormOrder::Pre, 1),
+        (NormOrder::Post, 1),
+        (NormOrder::Post, 50),
+    ] {
+        let losses = course(order, 6, steps, 120)?;
+        let learned = losses.last().is_some_and(|&loss| loss < 0.1);
+        println!(
+            "{order:?}-norm, warm-up of {steps:>2}: learned by heart: {learned}"
+        );
+    }
+    println!();
+    Ok(())
+}
+// ANCHOR_END: warm_up
 
 // ANCHOR: translations
 /// Dates that nobody generated, and texts that are no dates.
