@@ -190,12 +190,15 @@ fn what_nobody_sees_does_not_matter() {
     let (v, d_output) = (random((2, 2, 4, 3), 14), random((2, 2, 3, 3), 15));
     let expected = attention_backward([&q, &k, &v], &mask, &d_output);
     for poison in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e300] {
-        let mut poisoned = [q.clone(), k.clone(), v.clone()];
-        poisoned[0].slice_mut(s![1, .., 0, ..]).fill(poison);
-        poisoned[1].slice_mut(s![1, .., 2.., ..]).fill(poison);
-        poisoned[2].slice_mut(s![1, .., 2.., ..]).fill(poison);
-        let [q, k, v] = &poisoned;
-        let found = attention_backward([q, k, v], &mask, &d_output);
+        let [mut q, mut k, mut v] = [q.clone(), k.clone(), v.clone()];
+        let mut d_output = d_output.clone();
+        for x in [&mut q, &mut d_output] {
+            x.slice_mut(s![1, .., 0, ..]).fill(poison);
+        }
+        for x in [&mut k, &mut v] {
+            x.slice_mut(s![1, .., 2.., ..]).fill(poison);
+        }
+        let found = attention_backward([&q, &k, &v], &mask, &d_output);
         assert_eq!(found, expected, "{poison}");
         assert!(found.iter().flatten().all(|g| g.is_finite()), "{poison}");
     }
@@ -203,6 +206,23 @@ fn what_nobody_sees_does_not_matter() {
     assert!(d_q.slice(s![1, .., 0, ..]).iter().all(|&g| g == 0.0));
     for d in [d_k, d_v] {
         assert!(d.slice(s![1, .., 2.., ..]).iter().all(|&g| g == 0.0));
+    }
+}
+
+#[test]
+fn a_nan_that_is_seen_is_not_hidden() {
+    let mut scores = random(SHAPE, 24);
+    scores[[0, 1, 2, 0]] = f64::NAN;
+    let mask = Mask::padding(&[3, 4], 4).unwrap();
+    let weights = masked_softmax(scores.view(), &mask).unwrap();
+    let (weights, d_kept) = (weights.view(), random(SHAPE, 25));
+    let d_scores =
+        backward::masked_softmax(weights, weights, d_kept.view(), &mask).unwrap();
+    // Its row is NaN, but what the mask forbids still has no gradient.
+    for ((b, h, i, j), d) in d_scores.indexed_iter() {
+        let is_of_row = (b, h, i) == (0, 1, 2);
+        assert_eq!(d.is_nan(), is_of_row && j < 3);
+        assert!(!(b == 0 && j == 3) || *d == 0.0);
     }
 }
 
