@@ -557,14 +557,18 @@ fn projection<F: NdFloat>(case: &Case, prefix: &str) -> Projection<F> {
     Projection::new(weight.reversed_axes(), Some(bias)).unwrap()
 }
 
+fn activation(case: &Case) -> Activation {
+    match case.text("activation").unwrap() {
+        "relu" => Activation::Relu,
+        "gelu" => Activation::Gelu,
+        other => panic!("{}: no activation is {other}", case.name()),
+    }
+}
+
 fn feed_forward<F: NdFloat>(case: &Case, prefix: &str) -> FeedForward<F> {
     FeedForward {
         inner: projection(case, &format!("{prefix}linear1.")),
-        activation: match case.text("activation").unwrap() {
-            "relu" => Activation::Relu,
-            "gelu" => Activation::Gelu,
-            other => panic!("{}: no activation is {other}", case.name()),
-        },
+        activation: activation(case),
         outer: projection(case, &format!("{prefix}linear2.")),
     }
 }
@@ -652,10 +656,7 @@ fn check_layer_norm<F: NdFloat>(case: &Case) {
 }
 
 fn check_activation<F: NdFloat>(case: &Case) {
-    let activation = match case.name() {
-        "relu" => Activation::Relu,
-        _ => Activation::Gelu,
-    };
+    let activation = activation(case);
     let x: Array1<F> = case.input("input");
     let slopes = x.mapv(|x| backward::slope(activation, x));
     case.compare("output", x.mapv(|x| activation.apply(x)));
