@@ -254,6 +254,22 @@ fn a_projection() {
     }
 }
 
+#[test]
+fn a_gradient_must_have_the_bias_of_its_projection() {
+    let biased = Projection::new(random((3, 4), 26), Some(random(4, 27))).unwrap();
+    let plain = Projection::from(random((3, 4), 28));
+    let (x, d_y) = (random((1, 2, 3), 29), random((1, 2, 4), 30));
+    for (model, gradient) in [(&biased, &plain), (&plain, &biased)] {
+        let mut gradient = gradient.clone();
+        let found =
+            backward::projection(model, x.view(), d_y.view(), &mut gradient);
+        assert_eq!(
+            found.unwrap_err().to_string(),
+            "of projection and gradient only one has a bias"
+        );
+    }
+}
+
 /// Two heads, whose queries, sources and answers are 5, 6 and 7 wide, with `d_k` 4 and `d_v` 3.
 fn two_heads(p: f64, biases: bool, source: usize) -> MultiHeadAttention<f64> {
     let projection = |width_in, width_out, seed| {
