@@ -8,7 +8,7 @@ use crate::{
     PAD, Residual,
 };
 use anyhow::{Result, ensure};
-use ch05_multihead::{MultiHeadAttention, Projection};
+use ch05_multihead::{MultiHeadAttention, Projection, check_probability};
 use ch06_self_attention::{bidirectional_mask, causal_mask};
 use ndarray::{Array2, Array3, ArrayView2, ArrayView3, Axis, NdFloat};
 use rand::Rng;
@@ -74,9 +74,8 @@ impl<F: NdFloat> Transformer<F> {
         let (source, target) =
             (settings.source_vocabulary, settings.target_vocabulary);
         ensure!(
-            source > 0 && target > 0 && settings.d_ff > 0,
-            "vocabularies of {source} and {target} and an inner width of {} must all be above 0",
-            settings.d_ff
+            source > 0 && target > 0,
+            "vocabularies of {source} and {target} must both be above 0"
         );
         Ok(Self {
             source_embedding: Embedding::random(source, d, rng)?,
@@ -98,6 +97,7 @@ impl Settings {
         &self,
         rng: &mut (impl Rng + ?Sized),
     ) -> Result<Encoder<F>> {
+        self.check()?;
         let layers = (0..self.encoder_layers).map(|_| {
             Ok(EncoderLayer {
                 attention: self.attention(rng)?,
@@ -120,6 +120,7 @@ impl Settings {
         &self,
         rng: &mut (impl Rng + ?Sized),
     ) -> Result<Decoder<F>> {
+        self.check()?;
         let layers = (0..self.decoder_layers).map(|_| {
             Ok(DecoderLayer {
                 attention: self.attention(rng)?,
@@ -134,6 +135,20 @@ impl Settings {
             layers: layers.collect::<Result<_>>()?,
             final_norm: self.final_norm()?,
         })
+    }
+
+    /// Refuses what no layer can be made with, even if there is to be no layer.
+    fn check(&self) -> Result<()> {
+        let (d, heads, inner) = (self.d_model, self.heads, self.d_ff);
+        ensure!(
+            d > 0 && inner > 0,
+            "a width of {d}, and of {inner} inside the feed-forward networks, must both be above 0"
+        );
+        ensure!(
+            heads > 0 && d % heads == 0,
+            "a width of {d} cannot be split into {heads} equal heads"
+        );
+        check_probability(self.dropout)
     }
 
     fn attention<F: NdFloat>(

@@ -92,7 +92,9 @@ pub fn masked_softmax<F: NdFloat>(
 /// Back through the weighted sums `O = A V`: `d_A = d_O Vᵀ` and `d_V = Aᵀ d_O`.
 ///
 /// `weights` are `(batch, heads, m, n)`, `values` are `(batch, heads, n, d_v)`, `d_output` is
-/// `(batch, heads, m, d_v)`. What stands in a value that is hidden from all does not matter.
+/// `(batch, heads, m, d_v)`. What stands in a value that is hidden from all does not matter to `d_V`.
+/// `d_A` has a meaning only where the mask allows: elsewhere a hidden NaN may stand, and
+/// [`masked_softmax`] does not look there.
 ///
 /// # Errors
 /// If the shapes or the mask do not fit each other.
@@ -184,6 +186,10 @@ pub fn projection<F: NdFloat>(
         "gradient",
         d_weight.shape(),
     )?;
+    ensure!(
+        projection.bias().is_some() == d_bias.is_some(),
+        "of projection and gradient only one has a bias"
+    );
     general_mat_mul(F::one(), &x.t(), &d_y, F::one(), &mut d_weight);
     if let Some(mut d_bias) = d_bias {
         d_bias += &d_y.sum_axis(Axis(0));
