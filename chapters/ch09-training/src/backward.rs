@@ -298,8 +298,8 @@ pub fn layer_norm<F: NdFloat>(
 // ANCHOR: activation
 pub fn slope<F: NdFloat>(activation: Activation, x: F) -> F {
     match activation {
-        Activation::Relu if x > F::zero() => F::one(),
-        Activation::Relu => F::zero(),
+        Activation::Relu if x <= F::zero() => F::zero(),
+        Activation::Relu => F::one(),
         // (x Φ(x))′ = Φ(x) + x φ(x),  φ(x) = exp(−x²/2) / √(2π)
         Activation::Gelu => {
             let density =
