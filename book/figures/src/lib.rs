@@ -17,6 +17,7 @@ mod ch05;
 mod ch06;
 mod ch07;
 mod ch08;
+mod ch09;
 mod chart;
 mod heatmap;
 mod picture;
@@ -96,6 +97,11 @@ pub fn all() -> &'static [Figure] {
         Figure::new("ch08", "way", ch08::way),
         Figure::new("ch08", "activations", ch08::activations),
         Figure::new("ch08", "growth", ch08::growth),
+        Figure::new("ch09", "schedule", ch09::schedule),
+        Figure::new("ch09", "loss", ch09::loss),
+        Figure::new("ch09", "languages", ch09::languages),
+        Figure::new("ch09", "before", ch09::before),
+        Figure::new("ch09", "warm-up", ch09::warm_up),
     ];
     FIGURES
 }

@@ -14,7 +14,7 @@ use ch09_training::optimizer::{Adam, Schedule, clip};
 use ch09_training::study::{course, gradient_by_layer};
 use ch09_training::task::{Batch, Vocabulary, examples};
 use ch09_training::trainer::{Plan, Trainer, blank, exact};
-use ch09_training::translate::translate;
+use ch09_training::translate::{SURE, translate};
 use ch09_training::{backward, layers, weights};
 use ndarray::{Array1, Array2, Array4, array};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -413,6 +413,7 @@ fn translations() -> Result<()> {
         };
         println!("{answer:<10}  {text}");
     }
+    println!("sure from: {:.0} %", 100.0 * SURE);
     println!();
     Ok(())
 }
