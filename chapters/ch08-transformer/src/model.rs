@@ -223,7 +223,8 @@ impl<F: NdFloat> Transformer<F> {
     /// that has been read: → `(batch, m, target vocabulary)`.
     ///
     /// # Errors
-    /// As [`encode`](Self::encode), or if source, target and memory are not equally many.
+    /// As [`encode`](Self::encode), or if source, target and memory are not equally many, or source
+    /// and memory not equally long.
     pub fn decode(
         &self,
         target: ArrayView2<u32>,
@@ -241,6 +242,13 @@ impl<F: NdFloat> Transformer<F> {
         source: ArrayView2<u32>,
         mode: &mut Mode,
     ) -> Result<(EmbeddingSteps<F>, DecoderSteps<F>, Array3<F>)> {
+        let (batch, n, _) = memory.dim();
+        ensure!(
+            source.dim() == (batch, n),
+            "the source is {} × {} but the memory {batch} × {n}",
+            source.nrows(),
+            source.ncols()
+        );
         let embedded = embed(&self.target_embedding, target, self.dropout, mode)?;
         let steps = self.decoder.apply_in_steps(
             embedded.output.view(),

@@ -444,7 +444,18 @@ fn errors_name_what_does_not_fit() {
     let shorter = source.slice(s![.., ..3]);
     assert_refused(
         model.decode(target.view(), memory.view(), shorter),
-        "decoder layer 0: a mask of 2 × 1 × 1 × 3 does not fit scores of 2 × 2 × 3 × 4",
+        "the source is 2 × 3 but the memory 2 × 4",
+    );
+    // A mask of one sequence, or of one token, would stretch to any memory.
+    let single = source.slice(s![..1, ..]);
+    assert_refused(
+        model.decode(target.view(), memory.view(), single),
+        "the source is 1 × 4 but the memory 2 × 4",
+    );
+    let first = source.slice(s![.., ..1]);
+    assert_refused(
+        model.decode(target.view(), memory.view(), first),
+        "the source is 2 × 1 but the memory 2 × 4",
     );
     let narrow = memory.slice(s![.., .., ..7]);
     assert_refused(

@@ -3,8 +3,8 @@
 // ANCHOR: alignment_imports
 use crate::dates::Example;
 use crate::task::Batch;
-use anyhow::Result;
-use ch08_transformer::{Mode, Transformer};
+use anyhow::{Result, bail, ensure};
+use ch08_transformer::{DecoderLayer, Mode, Transformer};
 use ndarray::{Array2, ArrayView2, s};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -24,15 +24,23 @@ pub const WRITTEN: [Range<usize>; 3] = [0..4, 5..7, 8..10];
 /// The share of an example is the mean over the characters that are written for the field.
 ///
 /// # Errors
-/// If the examples do not fit the model.
+/// If the examples do not fit the model, a date is not ten characters long, or a field lies outside
+/// of its text; or if the layers differ in their heads.
 // ANCHOR: alignment
 pub fn alignment(
     model: &Transformer<f32>,
     examples: &[Example],
 ) -> Result<Array2<[f64; 3]>> {
-    let heads = model.decoder.layers.first();
-    let heads = heads.map_or(0, |layer| layer.cross_attention.heads());
-    let shape = (model.decoder.layers.len(), heads);
+    let heads = |layer: &DecoderLayer<f32>| layer.cross_attention.heads();
+    let heads: Vec<usize> = model.decoder.layers.iter().map(heads).collect();
+    ensure!(
+        heads.windows(2).all(|pair| pair[0] == pair[1]),
+        "the layers have {heads:?} heads, which make no table"
+    );
+    let shape = (heads.len(), heads.first().copied().unwrap_or(0));
+    for example in examples {
+        check(example)?;
+    }
     let sums = examples.par_chunks(50).map(|examples| {
         let batch = Batch::new(examples);
         let (source, input) = (batch.source.view(), batch.input.view());
@@ -59,6 +67,19 @@ pub fn alignment(
         });
     }
     Ok(total)
+}
+
+fn check(example: &Example) -> Result<()> {
+    let [written, n] =
+        [&example.iso, &example.text].map(|text| text.chars().count());
+    ensure!(
+        written == 10,
+        "a date in ISO 8601 has 10 characters, not {written}"
+    );
+    if let Some(place) = example.fields.iter().flatten().find(|&&j| j >= n) {
+        bail!("a field at {place} lies outside of a text of {n} characters");
+    }
+    Ok(())
 }
 
 /// The share of weight on some characters of the text, while a field is written.

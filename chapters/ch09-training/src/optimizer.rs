@@ -35,7 +35,7 @@ impl<F: NdFloat> Adam<F> {
     /// For a model whose training begins.
     ///
     /// # Errors
-    /// If a `β` is not at least 0 and below 1, or `ε` is not a finite number above 0.
+    /// If a `β` is not at least 0 and below 1, or `ε`, rounded to `F`, is not a finite number above 0.
     pub fn new(
         model: &impl Learned<F>,
         [beta_1, beta_2]: [f64; 2],
@@ -47,9 +47,10 @@ impl<F: NdFloat> Adam<F> {
                 "a β of Adam must be at least 0 and below 1, not {beta}"
             );
         }
+        let rounded = cast::<F>(eps);
         ensure!(
-            eps.is_finite() && eps > 0.0,
-            "ε must be a finite number above 0, not {eps}"
+            rounded.is_finite() && rounded > F::zero(),
+            "ε must be a finite number above 0, not {rounded}"
         );
         let zeros: Vec<_> = model
             .tables()
@@ -69,8 +70,8 @@ impl<F: NdFloat> Adam<F> {
     /// Moves every number of the model by at most about `rate`.
     ///
     /// # Errors
-    /// If model and gradient differ in their tables, or from the model this was made for; then nothing
-    /// has moved.
+    /// If model and gradient differ in their tables, or from the model this was made for, or the rate
+    /// is not finite; then nothing has moved.
     pub fn step<L: Learned<F>>(
         &mut self,
         model: &mut L,
@@ -93,12 +94,17 @@ impl<F: NdFloat> Adam<F> {
         }
         drop(tables);
 
-        self.steps += 1;
+        let steps = self.steps.saturating_add(1);
         let [b1, b2, eps] = [self.beta_1, self.beta_2, self.eps].map(cast::<F>);
         let one = F::one();
         // m and v begin at 0 and are too small by these factors.
-        let correct = |beta: f64| 1.0 - beta.powf(self.steps as f64);
-        let rate = cast::<F>(rate / correct(self.beta_1));
+        let correct = |beta: f64| 1.0 - beta.powf(steps as f64);
+        let corrected = cast::<F>(rate / correct(self.beta_1));
+        ensure!(
+            corrected.is_finite(),
+            "no step can be taken at a rate of {rate}"
+        );
+        self.steps = steps;
         let root = cast::<F>(correct(self.beta_2).sqrt());
         let moments = self.means.iter_mut().zip(&mut self.squares);
         let tables = model.tables_mut().into_iter().zip(gradients);
@@ -108,7 +114,7 @@ impl<F: NdFloat> Adam<F> {
                     *m = b1 * *m + (one - b1) * g;
                     *v = b2 * *v + (one - b2) * g * g;
                     // x ← x − rate · m̂ / (√v̂ + ε)
-                    *x -= rate * *m / (v.sqrt() / root + eps);
+                    *x -= corrected * *m / (v.sqrt() / root + eps);
                 },
             );
         }

@@ -88,7 +88,7 @@ pub fn course(
     let schedule = Schedule {
         peak: 3e-3,
         warm_up,
-        steps: 2 * steps,
+        steps: steps.saturating_mul(2),
     };
     (1..=steps)
         .map(|step| {

@@ -7,6 +7,7 @@ use crate::task::{Batch, Vocabulary};
 use crate::weights::Record;
 use crate::{layers, loss::cross_entropy, optimizer};
 use anyhow::{Result, ensure};
+use ch05_multihead::check_probability;
 use ch08_transformer::{
     Activation, Learned, Mode, NormOrder, PAD, Settings, Transformer,
 };
@@ -96,8 +97,13 @@ impl Plan {
     /// Whether the plan can be followed on a machine of ordinary size.
     ///
     /// # Errors
-    /// If it cannot; the size that is 0 or too large is named.
+    /// If it cannot; the number that is too small or too large is named.
     pub fn check(&self) -> Result<()> {
+        ensure!(
+            self.nonsense <= 65_536,
+            "{} texts that are no dates are more than 65536",
+            self.nonsense
+        );
         for (name, size, most) in [
             ("batch", self.batch, 65_536),
             ("number of parts", self.parts, 65_536),
@@ -112,7 +118,35 @@ impl Plan {
                 "a {name} of {size} is not between 1 and {most}"
             );
         }
-        Ok(())
+        ensure!(
+            self.least_parameters() <= 100_000_000,
+            "a model of more than {} numbers is too large",
+            self.least_parameters()
+        );
+        let (peak, longest) = (self.schedule.peak, self.longest_gradient);
+        ensure!(
+            peak.is_finite() && peak >= 0.0,
+            "a learning rate of {peak} leads nowhere"
+        );
+        ensure!(
+            longest.is_finite() && longest > 0.0,
+            "a gradient cannot be shortened to {longest}"
+        );
+        ensure!(
+            (0.0..=1.0).contains(&self.smoothing),
+            "the smoothing must be at least 0 and at most 1, not {}",
+            self.smoothing
+        );
+        check_probability(self.dropout)
+    }
+
+    /// How many numbers the matrices of all layers have together: no model of this plan has fewer.
+    pub(crate) fn least_parameters(&self) -> u64 {
+        let size = |size: usize| size as u64;
+        let square = size(self.d_model) * size(self.d_model);
+        let network = 2 * size(self.d_model) * size(self.d_ff);
+        size(self.encoder_layers) * (4 * square + network)
+            + size(self.decoder_layers) * (8 * square + network)
     }
 }
 // ANCHOR_END: plan_settings
@@ -178,7 +212,7 @@ impl Trainer {
     /// # Errors
     /// If a number has left its range.
     pub fn step(&mut self) -> Result<f32> {
-        let step = self.adam.steps + 1;
+        let step = self.adam.steps.saturating_add(1);
         let mut rng = ChaCha8Rng::seed_from_u64(self.plan.seed);
         rng.set_stream(step);
         let examples: Vec<Example> = (0..self.plan.batch)
@@ -244,7 +278,9 @@ impl Trainer {
     fn gradient_of(&self, batch: &Batch, number: u64) -> Result<Part> {
         // Each part drops by random numbers of its own.
         let mut rng = ChaCha8Rng::seed_from_u64(!self.plan.seed);
-        rng.set_stream(self.adam.steps * (self.plan.parts as u64 + 1) + number);
+        let parts = (self.plan.parts as u64).wrapping_add(1);
+        let stream = self.adam.steps.wrapping_mul(parts).wrapping_add(number);
+        rng.set_stream(stream);
         let tokens = [batch.source.view(), batch.input.view()];
         let [source, input] = tokens;
         let mode = &mut Mode::Training(&mut rng);

@@ -42,7 +42,7 @@ pub fn shipped() -> Result<(Transformer<f32>, Record)> {
 /// A model as bytes: its tables under their names.
 ///
 /// # Errors
-/// If the format cannot hold them.
+/// If the format cannot hold them, or a number in the record is not finite.
 // ANCHOR: save
 pub fn save(model: &Transformer<f32>, record: &Record) -> Result<Vec<u8>> {
     pack(model.tables(), record)
@@ -72,6 +72,9 @@ fn pack(
         })
         .collect::<Result<Vec<_>>>()?;
     let record = serde_json::to_string(record)?;
+    // JSON has no word for what is not finite, and nobody could read it back.
+    serde_json::from_str::<Record>(&record)
+        .context("a number in the record is not finite")?;
     let about = HashMap::from([(RECORD.to_owned(), record)]);
     Ok(safetensors::serialize(views, Some(about))?)
 }
@@ -85,6 +88,7 @@ fn pack(
 pub fn load(bytes: &[u8]) -> Result<(Transformer<f32>, Record)> {
     let (tables, record) = unpack(bytes)?;
     let model = fill(&tables, "", &record)?;
+    nothing_else(&tables, model.tables().len())?;
     Ok((model, record))
 }
 
@@ -101,6 +105,12 @@ fn unpack(bytes: &[u8]) -> Result<(SafeTensors<'_>, Record)> {
         "the weights were made for other characters than the dates are written with now"
     );
     record.plan.check()?;
+    // Before there is room for a model, the bytes must be enough to fill it.
+    let (numbers, held) = (record.plan.least_parameters(), bytes.len() / 4);
+    ensure!(
+        numbers <= held as u64,
+        "the record speaks of more than {numbers} numbers, but the weights have {held} at most"
+    );
     Ok((SafeTensors::deserialize(bytes)?, record))
 }
 
@@ -123,6 +133,16 @@ fn fill(
         table.assign(&read);
     }
     Ok(model)
+}
+
+/// Refuses tables that nobody asked for.
+fn nothing_else(tables: &SafeTensors, read: usize) -> Result<()> {
+    ensure!(
+        tables.len() == read,
+        "there are {} tables but the model takes {read}",
+        tables.len()
+    );
+    Ok(())
 }
 
 fn read(tables: &SafeTensors, name: &str) -> Result<ArrayD<f32>> {
@@ -184,7 +204,7 @@ pub fn resume(bytes: &[u8]) -> Result<Trainer> {
     let adam = &mut trainer.adam;
     let moments = adam.means.iter_mut().zip(&mut adam.squares);
     for (name, (mean, square)) in names.zip(moments) {
-        for (prefix, moment) in [(MEAN, mean), (SQUARE, square)] {
+        for (prefix, moment) in [(MEAN, mean), (SQUARE, &mut *square)] {
             let read = read(&tables, &format!("{prefix}{name}"))?;
             ensure!(
                 read.shape() == moment.shape(),
@@ -194,7 +214,12 @@ pub fn resume(bytes: &[u8]) -> Result<Trainer> {
             );
             *moment = read;
         }
+        ensure!(
+            square.iter().all(|&square| square >= 0.0),
+            "{SQUARE}{name} has a square below 0"
+        );
     }
+    nothing_else(&tables, 4 * adam.means.len())?;
     adam.steps = record.steps;
     trainer.losses = record.losses;
     trainer.history = record.history;

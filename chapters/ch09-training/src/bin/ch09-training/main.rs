@@ -52,7 +52,7 @@ fn main() -> Result<()> {
     }
     if arguments.date.is_empty() {
         return train::train(train::Wishes {
-            weights: arguments.weights.unwrap_or("dates.safetensors".into()),
+            weights: arguments.weights.unwrap_or(train::USUAL.into()),
             force: arguments.force,
             resume: arguments.resume,
             steps: arguments.steps,

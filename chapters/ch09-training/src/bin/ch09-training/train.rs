@@ -27,6 +27,9 @@ const STEPS_BETWEEN_LOOKS: u64 = 250;
 const DATES_TO_LOOK_AT: usize = 1_000;
 /// How many dates judge the end.
 const HELD_OUT: usize = 2_000;
+/// Where weights go if nobody says where.
+pub(crate) const USUAL: &str = "dates.safetensors";
+const PROGRAM: &str = "cargo run --release -p ch09-training";
 
 pub(crate) fn train(wishes: Wishes) -> Result<()> {
     let files = Files::new(&wishes)?;
@@ -74,8 +77,9 @@ pub(crate) fn train(wishes: Wishes) -> Result<()> {
     files.keep(&trainer, &made_by)?;
     if trainer.adam.steps < steps {
         println!(
-            "stopped at step {}; to go on: {made_by} --resume",
-            trainer.adam.steps
+            "stopped at step {}; to go on: {}",
+            trainer.adam.steps,
+            files.go_on()
         );
         return Ok(());
     }
@@ -107,7 +111,7 @@ fn judge(trainer: &Trainer) -> Result<()> {
 /// The command that gives the same training, as far as the plan differs from the usual one.
 fn command(plan: &Plan) -> String {
     let usual = Plan::default();
-    let mut command = "cargo run --release -p ch09-training".to_owned();
+    let mut command = PROGRAM.to_owned();
     let mut options = vec![];
     if plan.schedule.steps != usual.schedule.steps {
         options.push(format!("--steps {}", plan.schedule.steps));
@@ -148,6 +152,10 @@ impl Files {
             "{} cannot be the name of weights",
             weights.display()
         );
+        // Better now than after the first look.
+        if let Some(folder) = weights.parent().filter(|folder| *folder != "") {
+            ensure!(folder.is_dir(), "there is no folder {}", folder.display());
+        }
         if !wishes.resume && !wishes.force {
             for file in [&weights, &training] {
                 ensure!(
@@ -177,6 +185,15 @@ impl Files {
         let record = trainer.record(made_by);
         replace(&self.weights, &weights::save(&trainer.best, &record)?)?;
         replace(&self.training, &weights::pause(trainer, made_by)?)
+    }
+
+    /// The command that goes on with the training.
+    fn go_on(&self) -> String {
+        let mut command = format!("{PROGRAM} -- --resume");
+        if self.weights != Path::new(USUAL) {
+            command.push_str(&format!(" --weights \"{}\"", self.weights.display()));
+        }
+        command
     }
 
     /// Nothing is left to go on with.
