@@ -1,7 +1,11 @@
 //! Every public function of the chapters against input that nobody should pass to it: it refuses in
 //! a message that names the numbers, or gives what its documentation says, and never panics.
 
+#[path = "bad_input/chapters_8_and_9.rs"]
+mod chapters_8_and_9;
+
 use anyhow::Result;
+use binder::literate::library_files;
 use ch01_alignment::*;
 use ch02_softmax::*;
 use ch03_scaled::*;
@@ -14,6 +18,7 @@ use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use regex::Regex;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 
 /// One function with one input: what is wrong with its answer, if anything is.
 struct Row {
@@ -1554,6 +1559,9 @@ fn table() -> Table {
     ] {
         fill(&mut table);
     }
+    for fill in chapters_8_and_9::FILLS {
+        fill(&mut table);
+    }
     table
 }
 
@@ -1575,13 +1583,31 @@ fn bad_input_is_refused_or_answered_as_documented() {
 }
 
 /// The public functions of a library: those it writes `pub`, and those of the traits it implements.
+/// Those of a public module stand under its name.
 fn public_functions(library: &str) -> BTreeSet<String> {
-    let chapter = library.replace('_', "-");
-    let file = format!(
-        "{}/chapters/{chapter}/src/lib.rs",
-        env!("CARGO_MANIFEST_DIR")
-    );
-    let source = std::fs::read_to_string(file).unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let files = library_files(root, &library.replace('_', "-")).unwrap();
+    let read = |file: &str| std::fs::read_to_string(root.join(file)).unwrap();
+    let modules: String = files
+        .iter()
+        .filter(|file| file.ends_with("/lib.rs"))
+        .map(|file| read(file))
+        .collect();
+    let mut functions = BTreeSet::new();
+    for file in &files {
+        let module = Path::new(file).file_stem().unwrap().to_string_lossy();
+        let is_public = modules.contains(&format!("\npub mod {module};"));
+        let place = if is_public {
+            format!("{library}::{module}")
+        } else {
+            library.into()
+        };
+        functions.extend(functions_of(&read(file), &place));
+    }
+    functions
+}
+
+fn functions_of(source: &str, place: &str) -> BTreeSet<String> {
     let head = Regex::new(r"^impl(?:<.*?>)? (?:(.*) for )?&?(\w+)").unwrap();
     let function = Regex::new(r"^ *(pub )?(?:const )?fn (\w+)").unwrap();
     let (mut functions, mut owner, mut of_trait) = (BTreeSet::new(), None, false);
@@ -1595,7 +1621,7 @@ fn public_functions(library: &str) -> BTreeSet<String> {
         {
             let owner = owner.iter().flat_map(|owner| [owner.as_str(), "::"]);
             let owner: String = owner.collect();
-            functions.insert(format!("{library}::{owner}{}", &found[2]));
+            functions.insert(format!("{place}::{owner}{}", &found[2]));
         }
     }
     functions
@@ -1611,6 +1637,8 @@ fn every_public_function_is_in_the_table() {
         "ch05_multihead",
         "ch06_self_attention",
         "ch07_cross_attention",
+        "ch08_transformer",
+        "ch09_training",
     ];
     let public: BTreeSet<String> = libraries.into_iter().flat_map(public_functions).collect();
     let listed: BTreeSet<String> = table().0.iter().map(|row| row.function.into()).collect();

@@ -42,9 +42,6 @@ pub(crate) fn train(wishes: Wishes) -> Result<()> {
         Trainer::new(plan)?
     };
     let made_by = command(&trainer.plan);
-    println!("{made_by}");
-    println!("{} parameters", trainer.model.parameters());
-
     let stopped = Arc::new(AtomicBool::new(false));
     let stop = Arc::clone(&stopped);
     ctrlc::set_handler(move || {
@@ -53,6 +50,8 @@ pub(crate) fn train(wishes: Wishes) -> Result<()> {
             std::process::exit(130);
         }
     })?;
+    println!("{made_by}");
+    println!("{} parameters", trainer.model.parameters());
 
     let validation = examples(Split::Validation, DATES_TO_LOOK_AT);
     let steps = trainer.plan.schedule.steps;
