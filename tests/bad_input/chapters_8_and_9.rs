@@ -57,10 +57,34 @@ fn bad_settings() -> Vec<(Settings, Vec<&'static str>)> {
         (Settings { heads: 0, ..of() }, vec!["4", "0"]),
         (Settings { heads: 3, ..of() }, vec!["4", "3"]),
         (Settings { heads: 8, ..of() }, vec!["4", "8"]),
-        (Settings { dropout: 1.0, ..of() }, vec!["1"]),
-        (Settings { dropout: -0.5, ..of() }, vec!["-0.5"]),
-        (Settings { dropout: NAN, ..of() }, vec!["NaN"]),
-        (Settings { dropout: INFINITY, ..of() }, vec!["inf"]),
+        (
+            Settings {
+                dropout: 1.0,
+                ..of()
+            },
+            vec!["1"],
+        ),
+        (
+            Settings {
+                dropout: -0.5,
+                ..of()
+            },
+            vec!["-0.5"],
+        ),
+        (
+            Settings {
+                dropout: NAN,
+                ..of()
+            },
+            vec!["NaN"],
+        ),
+        (
+            Settings {
+                dropout: INFINITY,
+                ..of()
+            },
+            vec!["inf"],
+        ),
     ]
 }
 
@@ -185,7 +209,9 @@ fn chapter_8_parts(table: &mut Table) {
         .refuses("a gain of 2, a shift of 3", [2, 3], move || of(2, 3, 1.0))
         .refuses("width 0", [0], move || of(0, 0, 1.0));
     for eps in [0.0, -1.0, NAN, INFINITY, NEG_INFINITY] {
-        new = new.refuses(eps, ["0".to_string(), eps.to_string()], move || of(2, 2, eps));
+        new = new.refuses(eps, ["0".to_string(), eps.to_string()], move || {
+            of(2, 2, eps)
+        });
     }
     new.refuses("an ε that rounds to 0", ["0", "0"], || {
         LayerNorm::<f32>::new(array![1.0], array![0.0], 1e-60_f64 as f32)
@@ -213,7 +239,10 @@ fn chapter_8_parts(table: &mut Table) {
         })
         .gives_each(NOT_FINITE, |x| {
             let answer = norm(4).apply(half_spoilt(x).view()).unwrap();
-            let spoilt = answer.rows().into_iter().filter(|row| row.iter().all(|x| x.is_nan()));
+            let spoilt = answer
+                .rows()
+                .into_iter()
+                .filter(|row| row.iter().all(|x| x.is_nan()));
             spoilt.count() == 1 && answer.iter().filter(|x| x.is_nan()).count() == 4
         });
     table
@@ -329,9 +358,11 @@ fn residuals(table: &mut Table) {
             ..network()
         };
         of = of
-            .refuses(format!("{order:?}, vectors of 3 for 4"), [3, 4], move || {
-                call(ones((1, 2, 3)), network())
-            })
+            .refuses(
+                format!("{order:?}, vectors of 3 for 4"),
+                [3, 4],
+                move || call(ones((1, 2, 3)), network()),
+            )
             .refuses(
                 format!("{order:?}, another shape"),
                 [1, 2, 4, 1, 2, 5],
@@ -526,21 +557,45 @@ fn stacks(table: &mut Table) {
 
 /// The names, if the tables to be changed are those to be read.
 fn names<L: Learned<f64>>(mut learned: L) -> Vec<String> {
-    let read: Vec<_> = learned.tables().into_iter().map(|(name, table)| (name, table.shape().to_vec())).collect();
+    let read: Vec<_> = learned
+        .tables()
+        .into_iter()
+        .map(|(name, table)| (name, table.shape().to_vec()))
+        .collect();
     let changed = learned.tables_mut().into_iter();
-    let changed: Vec<_> = changed.map(|(name, table)| (name, table.shape().to_vec())).collect();
+    let changed: Vec<_> = changed
+        .map(|(name, table)| (name, table.shape().to_vec()))
+        .collect();
     assert_eq!(read, changed);
     read.into_iter().map(|(name, _)| name).collect()
 }
 
 fn chapter_8_learned(table: &mut Table) {
     for [tables, tables_mut] in [
-        ["ch08_transformer::Projection::tables", "ch08_transformer::Projection::tables_mut"],
-        ["ch08_transformer::MultiHeadAttention::tables", "ch08_transformer::MultiHeadAttention::tables_mut"],
-        ["ch08_transformer::Embedding::tables", "ch08_transformer::Embedding::tables_mut"],
-        ["ch08_transformer::LayerNorm::tables", "ch08_transformer::LayerNorm::tables_mut"],
-        ["ch08_transformer::Vec::tables", "ch08_transformer::Vec::tables_mut"],
-        ["ch08_transformer::Option::tables", "ch08_transformer::Option::tables_mut"],
+        [
+            "ch08_transformer::Projection::tables",
+            "ch08_transformer::Projection::tables_mut",
+        ],
+        [
+            "ch08_transformer::MultiHeadAttention::tables",
+            "ch08_transformer::MultiHeadAttention::tables_mut",
+        ],
+        [
+            "ch08_transformer::Embedding::tables",
+            "ch08_transformer::Embedding::tables_mut",
+        ],
+        [
+            "ch08_transformer::LayerNorm::tables",
+            "ch08_transformer::LayerNorm::tables_mut",
+        ],
+        [
+            "ch08_transformer::Vec::tables",
+            "ch08_transformer::Vec::tables_mut",
+        ],
+        [
+            "ch08_transformer::Option::tables",
+            "ch08_transformer::Option::tables_mut",
+        ],
     ] {
         for function in [tables, tables_mut] {
             learned(table, function);
@@ -566,7 +621,9 @@ fn learned(table: &mut Table, function: &'static str) {
         Some("LayerNorm") => of.gives("width 1", || names(norm(1)) == ["gain", "shift"]),
         Some("Vec") => of
             .gives("nothing", || names(Vec::<LayerNorm<f64>>::new()).is_empty())
-            .gives("two", || names(vec![norm(1), norm(2)])[2..] == ["1.gain", "1.shift"]),
+            .gives("two", || {
+                names(vec![norm(1), norm(2)])[2..] == ["1.gain", "1.shift"]
+            }),
         _ => of
             .gives("nothing", || names(None::<LayerNorm<f64>>).is_empty())
             .gives("something", || names(Some(norm(1))) == ["gain", "shift"]),
@@ -607,23 +664,36 @@ fn chapter_8_models(table: &mut Table) {
     });
     let mut of = table.of("ch08_transformer::Settings::encoder");
     for (bad, numbers) in bad_settings() {
-        of = of.refuses(format!("{bad:?}"), numbers, move || bad.encoder::<f64>(&mut rng()));
+        of = of.refuses(format!("{bad:?}"), numbers, move || {
+            bad.encoder::<f64>(&mut rng())
+        });
     }
     of.gives("no layers", move || {
         none().encoder::<f64>(&mut rng()).unwrap().final_norm == Some(norm(4))
     });
     let mut of = table.of("ch08_transformer::Settings::decoder");
     for (bad, numbers) in bad_settings() {
-        of = of.refuses(format!("{bad:?}"), numbers, move || bad.decoder::<f64>(&mut rng()));
+        of = of.refuses(format!("{bad:?}"), numbers, move || {
+            bad.decoder::<f64>(&mut rng())
+        });
     }
     of.gives("post-norm", || {
         let order = NormOrder::Post;
-        let settings = Settings { order, ..settings() };
-        settings.decoder::<f64>(&mut rng()).unwrap().final_norm.is_none()
+        let settings = Settings {
+            order,
+            ..settings()
+        };
+        settings
+            .decoder::<f64>(&mut rng())
+            .unwrap()
+            .final_norm
+            .is_none()
     });
     table
         .of("ch08_transformer::Transformer::encode")
-        .refuses("token 7 of 7", [7, 7], || model().encode(array![[1, 7]].view()))
+        .refuses("token 7 of 7", [7, 7], || {
+            model().encode(array![[1, 7]].view())
+        })
         .gives("empty", || {
             [(0, 0), (2, 0), (0, 3)].into_iter().all(|(batch, n)| {
                 model().encode(tokens((batch, n)).view()).unwrap() == zeros((batch, n, 4))
@@ -637,12 +707,16 @@ fn chapter_8_models(table: &mut Table) {
     };
     table
         .of("ch08_transformer::Transformer::decode")
-        .refuses("a source of 2 × 3 for a memory of 2 × 1", [2, 3, 2, 1], move || {
-            decode(tokens((2, 2)), (2, 1, 4), tokens((2, 3)))
-        })
-        .refuses("a source of 1 × 3 for a memory of 2 × 3", [1, 3, 2, 3], move || {
-            decode(tokens((2, 2)), (2, 3, 4), tokens((1, 3)))
-        })
+        .refuses(
+            "a source of 2 × 3 for a memory of 2 × 1",
+            [2, 3, 2, 1],
+            move || decode(tokens((2, 2)), (2, 1, 4), tokens((2, 3))),
+        )
+        .refuses(
+            "a source of 1 × 3 for a memory of 2 × 3",
+            [1, 3, 2, 3],
+            move || decode(tokens((2, 2)), (2, 3, 4), tokens((1, 3))),
+        )
         .refuses("targets of 1 for 2", [1, 2, 2, 2], move || {
             decode(tokens((1, 2)), (2, 3, 4), tokens((2, 3)))
         })
@@ -653,9 +727,16 @@ fn chapter_8_models(table: &mut Table) {
             decode(array![[6]], (1, 1, 4), tokens((1, 1)))
         })
         .gives("nothing to read or to write", move || {
-            decode(tokens((1, 2)), (1, 0, 4), tokens((1, 0))).unwrap().dim() == (1, 2, 6)
-                && decode(tokens((1, 0)), (1, 2, 4), tokens((1, 2))).unwrap().is_empty()
-                && decode(tokens((0, 2)), (0, 2, 4), tokens((0, 2))).unwrap().is_empty()
+            decode(tokens((1, 2)), (1, 0, 4), tokens((1, 0)))
+                .unwrap()
+                .dim()
+                == (1, 2, 6)
+                && decode(tokens((1, 0)), (1, 2, 4), tokens((1, 2)))
+                    .unwrap()
+                    .is_empty()
+                && decode(tokens((0, 2)), (0, 2, 4), tokens((0, 2)))
+                    .unwrap()
+                    .is_empty()
         })
         .gives("all padding", move || {
             finite(&decode(tokens((1, 2)) * PAD, (1, 2, 4), tokens((1, 2)) * PAD).unwrap())
@@ -665,8 +746,12 @@ fn chapter_8_models(table: &mut Table) {
     };
     table
         .of("ch08_transformer::Transformer::apply_in_steps")
-        .refuses("token 9 of 7", [9, 7], move || apply(array![[9]], tokens((1, 1))))
-        .refuses("token 9 of 6", [9, 6], move || apply(tokens((1, 1)), array![[9]]))
+        .refuses("token 9 of 7", [9, 7], move || {
+            apply(array![[9]], tokens((1, 1)))
+        })
+        .refuses("token 9 of 6", [9, 6], move || {
+            apply(tokens((1, 1)), array![[9]])
+        })
         .refuses("sources of 2, targets of 3", [3, 2, 2, 2], move || {
             apply(tokens((2, 1)), tokens((3, 1)))
         })
@@ -699,9 +784,14 @@ fn classifier(table: &mut Table) {
             };
             classifier.apply(tokens((1, 2)).view())
         })
-        .gives("no text", move || classify(tokens((0, 2))).unwrap().dim() == (0, 3))
+        .gives("no text", move || {
+            classify(tokens((0, 2))).unwrap().dim() == (0, 3)
+        })
         .gives("all padding", move || {
-            classify(array![[PAD, PAD]]).unwrap().iter().all(|x| x.is_finite())
+            classify(array![[PAD, PAD]])
+                .unwrap()
+                .iter()
+                .all(|x| x.is_finite())
         });
 }
 
@@ -716,9 +806,15 @@ fn chapter_8_study(table: &mut Table) {
         .of("ch08_transformer::likeness")
         .refuses("no sequence", [0; 0], || likeness(ones((0, 2, 4)).view()))
         .refuses("no vector", [0; 0], || likeness(ones((1, 0, 4)).view()))
-        .gives("one vector", || likeness(all(NAN, (1, 1, 4)).view()).unwrap() == 1.0)
-        .gives("zeros", || likeness(zeros((1, 3, 4)).view()).unwrap() == 0.0)
-        .gives("NaN", || likeness(all(NAN, (1, 3, 4)).view()).unwrap().is_nan());
+        .gives("one vector", || {
+            likeness(all(NAN, (1, 1, 4)).view()).unwrap() == 1.0
+        })
+        .gives("zeros", || {
+            likeness(zeros((1, 3, 4)).view()).unwrap() == 0.0
+        })
+        .gives("NaN", || {
+            likeness(all(NAN, (1, 3, 4)).view()).unwrap().is_nan()
+        });
     let of = |sizes: [usize; 4]| collapse(sizes, true, &mut rng());
     table
         .of("ch08_transformer::collapse")
@@ -731,7 +827,9 @@ fn chapter_8_study(table: &mut Table) {
         .of("ch08_transformer::growth")
         .refuses("no vectors", [0; 0], || growth(&settings(), 0, &mut rng()));
     for (bad, numbers) in bad_settings() {
-        of = of.refuses(format!("{bad:?}"), numbers, move || growth(&bad, 3, &mut rng()));
+        of = of.refuses(format!("{bad:?}"), numbers, move || {
+            growth(&bad, 3, &mut rng())
+        });
     }
     of.gives("no layers", || {
         let settings = Settings {
@@ -749,7 +847,9 @@ fn chapter_9_backward(table: &mut Table) {
             backward::softmax(ones(2).view(), ones(3).view())
         })
         .gives("empty", || {
-            backward::softmax(ones(0).view(), ones(0).view()).unwrap().is_empty()
+            backward::softmax(ones(0).view(), ones(0).view())
+                .unwrap()
+                .is_empty()
         })
         .gives_each(NOT_FINITE, |x| {
             let d = backward::softmax(array![0.5, 0.5].view(), array![x, 1.0].view());
@@ -757,17 +857,26 @@ fn chapter_9_backward(table: &mut Table) {
         });
     type Shape = (usize, usize, usize, usize);
     let masked = |weights: Shape, kept: Shape, d_kept: Shape, mask: &Mask| {
-        backward::masked_softmax(ones(weights).view(), ones(kept).view(), ones(d_kept).view(), mask)
+        backward::masked_softmax(
+            ones(weights).view(),
+            ones(kept).view(),
+            ones(d_kept).view(),
+            mask,
+        )
     };
     let (one, two) = ((1, 2, 3, 4), (1, 2, 3, 5));
     table
         .of("ch09_training::backward::masked_softmax")
-        .refuses("kept weights of another shape", [3, 4, 1, 2, 3, 5], move || {
-            masked(one, two, one, &everything())
-        })
-        .refuses("a gradient of another shape", [3, 4, 1, 2, 3, 5], move || {
-            masked(one, one, two, &everything())
-        })
+        .refuses(
+            "kept weights of another shape",
+            [3, 4, 1, 2, 3, 5],
+            move || masked(one, two, one, &everything()),
+        )
+        .refuses(
+            "a gradient of another shape",
+            [3, 4, 1, 2, 3, 5],
+            move || masked(one, one, two, &everything()),
+        )
         .refuses("a mask of 9 × 9", [9, 9, 1, 2, 3, 4], move || {
             masked(one, one, one, &Mask::causal(9, 9))
         })
@@ -780,10 +889,17 @@ fn chapter_9_backward(table: &mut Table) {
         })
         .gives("empty", move || {
             let shape = (0, 2, 3, 0);
-            masked(shape, shape, shape, &everything()).unwrap().is_empty()
+            masked(shape, shape, shape, &everything())
+                .unwrap()
+                .is_empty()
         });
     let sum = |weights: Shape, values: Shape, d_output: Shape, mask: &Mask| {
-        backward::weighted_sum(ones(weights).view(), ones(values).view(), mask, ones(d_output).view())
+        backward::weighted_sum(
+            ones(weights).view(),
+            ones(values).view(),
+            mask,
+            ones(d_output).view(),
+        )
     };
     table
         .of("ch09_training::backward::weighted_sum")
@@ -797,7 +913,12 @@ fn chapter_9_backward(table: &mut Table) {
             sum((1, 2, 3, 4), (1, 2, 9, 5), (1, 2, 3, 5), &everything())
         })
         .refuses("a mask of 9 × 9", [9, 9, 1, 2, 4, 3], move || {
-            sum((1, 2, 3, 4), (1, 2, 4, 5), (1, 2, 3, 5), &Mask::causal(9, 9))
+            sum(
+                (1, 2, 3, 4),
+                (1, 2, 4, 5),
+                (1, 2, 3, 5),
+                &Mask::causal(9, 9),
+            )
         })
         .gives("empty", move || {
             let (d_a, d_v) = sum((1, 2, 0, 0), (1, 2, 0, 5), (1, 2, 0, 5), &everything()).unwrap();
@@ -808,11 +929,18 @@ fn chapter_9_backward(table: &mut Table) {
             let values = array![[[[1.0], [NAN]]]];
             let weights = array![[[[1.0, 0.0]]]];
             let d_output = ones((1, 1, 1, 1));
-            let (_, d_v) = backward::weighted_sum(weights.view(), values.view(), &hidden, d_output.view()).unwrap();
+            let (_, d_v) =
+                backward::weighted_sum(weights.view(), values.view(), &hidden, d_output.view())
+                    .unwrap();
             d_v == array![[[[1.0], [0.0]]]]
         });
     let scores = |queries: Shape, keys: Shape, d_scores: Shape, mask: &Mask| {
-        backward::scaled_scores(ones(queries).view(), ones(keys).view(), mask, ones(d_scores).view())
+        backward::scaled_scores(
+            ones(queries).view(),
+            ones(keys).view(),
+            mask,
+            ones(d_scores).view(),
+        )
     };
     table
         .of("ch09_training::backward::scaled_scores")
@@ -826,14 +954,20 @@ fn chapter_9_backward(table: &mut Table) {
             scores((1, 2, 3, 5), (1, 2, 9, 5), (1, 2, 3, 4), &everything())
         })
         .refuses("a mask of 9 × 9", [9, 9, 1, 2, 3, 4], move || {
-            scores((1, 2, 3, 5), (1, 2, 4, 5), (1, 2, 3, 4), &Mask::causal(9, 9))
+            scores(
+                (1, 2, 3, 5),
+                (1, 2, 4, 5),
+                (1, 2, 3, 4),
+                &Mask::causal(9, 9),
+            )
         })
         .gives("a hidden NaN", || {
             let hidden = Mask::from_fn((1, 1, 1, 2), |_, _, _, j| j == 0);
             let keys = array![[[[1.0], [NAN]]]];
             let d_scores = array![[[[1.0, 0.0]]]];
             let queries = ones((1, 1, 1, 1));
-            let d = backward::scaled_scores(queries.view(), keys.view(), &hidden, d_scores.view()).unwrap();
+            let d = backward::scaled_scores(queries.view(), keys.view(), &hidden, d_scores.view())
+                .unwrap();
             d.0 == ones((1, 1, 1, 1)) && d.1 == array![[[[1.0], [0.0]]]]
         });
     backward_parts(table);
@@ -841,7 +975,12 @@ fn chapter_9_backward(table: &mut Table) {
 
 fn backward_parts(table: &mut Table) {
     let project = |x: (usize, usize, usize), d_y: (usize, usize, usize), mut gradient| {
-        backward::projection(&projection(2, 3), ones(x).view(), ones(d_y).view(), &mut gradient)
+        backward::projection(
+            &projection(2, 3),
+            ones(x).view(),
+            ones(d_y).view(),
+            &mut gradient,
+        )
     };
     table
         .of("ch09_training::backward::projection")
@@ -868,7 +1007,15 @@ fn backward_parts(table: &mut Table) {
         let steps = attend(&attention(), x.view(), x.view(), &everything(), mode).unwrap();
         let (x, d_output) = (x.view(), ones(d_output));
         let (memory, asked) = (&steps.memory, &steps.asked);
-        backward::multi_head(&attention(), [x, x], memory, asked, mask, d_output.view(), &mut gradient)
+        backward::multi_head(
+            &attention(),
+            [x, x],
+            memory,
+            asked,
+            mask,
+            d_output.view(),
+            &mut gradient,
+        )
     };
     table
         .of("ch09_training::backward::multi_head")
@@ -893,9 +1040,11 @@ fn backward_parts(table: &mut Table) {
         .refuses("vectors of 3 for 4", [3, 4], move || {
             norm_back(ones((1, 2, 3)), ones((1, 2, 3)), norm(4))
         })
-        .refuses("gradients of another shape", [1, 2, 4, 1, 3, 4], move || {
-            norm_back(ones((1, 2, 4)), ones((1, 3, 4)), norm(4))
-        })
+        .refuses(
+            "gradients of another shape",
+            [1, 2, 4, 1, 3, 4],
+            move || norm_back(ones((1, 2, 4)), ones((1, 3, 4)), norm(4)),
+        )
         .refuses("a gradient of width 5", [4, 5], move || {
             norm_back(ones((1, 2, 4)), ones((1, 2, 4)), norm(5))
         })
@@ -903,7 +1052,14 @@ fn backward_parts(table: &mut Table) {
             norm_back(ones((1, 0, 4)), ones((1, 0, 4)), norm(4)).unwrap() == zeros((1, 0, 4))
         })
         .gives("equal numbers", move || {
-            finite(&norm_back(ones((1, 2, 4)), half_spoilt(2.0).slice(ndarray::s![..1, ..2, ..]).to_owned(), norm(4)).unwrap())
+            finite(
+                &norm_back(
+                    ones((1, 2, 4)),
+                    half_spoilt(2.0).slice(ndarray::s![..1, ..2, ..]).to_owned(),
+                    norm(4),
+                )
+                .unwrap(),
+            )
         });
     table
         .of("ch09_training::backward::slope")
@@ -913,21 +1069,34 @@ fn backward_parts(table: &mut Table) {
         .gives_each([-HUGE, NEG_INFINITY, 0.0, -0.0], |x| {
             backward::slope(Activation::Relu, x) == 0.0
         })
-        .gives_each([HUGE, 60.0], |x| backward::slope(Activation::Gelu, x) == 1.0)
-        .gives_each([-HUGE, -60.0], |x| backward::slope(Activation::Gelu, x) == 0.0)
+        .gives_each([HUGE, 60.0], |x| {
+            backward::slope(Activation::Gelu, x) == 1.0
+        })
+        .gives_each([-HUGE, -60.0], |x| {
+            backward::slope(Activation::Gelu, x) == 0.0
+        })
         .gives("NaN", || backward::slope(Activation::Gelu, NAN).is_nan());
-    let network_back = |x: (usize, usize, usize), d: (usize, usize, usize), mut gradient: FeedForward<f64>| {
-        let steps = network().apply_in_steps(ones((1, 2, 4)).view()).unwrap();
-        backward::feed_forward(&network(), ones(x).view(), &steps, ones(d).view(), &mut gradient)
-    };
+    let network_back =
+        |x: (usize, usize, usize), d: (usize, usize, usize), mut gradient: FeedForward<f64>| {
+            let steps = network().apply_in_steps(ones((1, 2, 4)).view()).unwrap();
+            backward::feed_forward(
+                &network(),
+                ones(x).view(),
+                &steps,
+                ones(d).view(),
+                &mut gradient,
+            )
+        };
     table
         .of("ch09_training::backward::feed_forward")
         .refuses("gradients of 3 for 4", [1, 2, 3, 1, 2, 4], move || {
             network_back((1, 2, 4), (1, 2, 3), network())
         })
-        .refuses("other vectors than those of the steps", [1, 2, 6, 1, 3, 6], move || {
-            network_back((1, 3, 4), (1, 2, 4), network())
-        })
+        .refuses(
+            "other vectors than those of the steps",
+            [1, 2, 6, 1, 3, 6],
+            move || network_back((1, 3, 4), (1, 2, 4), network()),
+        )
         .refuses("a gradient of width 5", [6, 4, 6, 5], move || {
             let outer = projection(6, 5);
             network_back((1, 2, 4), (1, 2, 4), FeedForward { outer, ..network() })
@@ -938,14 +1107,18 @@ fn backward_parts(table: &mut Table) {
     };
     table
         .of("ch09_training::backward::embedding")
-        .refuses("token 3 of 3", [3, 3], move || embed_back(array![[3]], (1, 1, 4), 3))
+        .refuses("token 3 of 3", [3, 3], move || {
+            embed_back(array![[3]], (1, 1, 4), 3)
+        })
         .refuses("gradients of 5 for 4", [1, 1, 5, 1, 1, 4], move || {
             embed_back(array![[1]], (1, 1, 5), 3)
         })
         .refuses("a gradient of 2 tokens", [3, 4, 2, 4], move || {
             embed_back(array![[1]], (1, 1, 4), 2)
         })
-        .gives("no tokens", move || embed_back(tokens((2, 0)), (2, 0, 4), 3).is_ok());
+        .gives("no tokens", move || {
+            embed_back(tokens((2, 0)), (2, 0, 4), 3).is_ok()
+        });
 }
 
 fn chapter_9_layers(table: &mut Table) {
@@ -955,48 +1128,85 @@ fn chapter_9_layers(table: &mut Table) {
         let back = move |d_output: Three, d_inside: Three, width: usize| {
             let x = ones((1, 2, 4));
             let mode = &mut Mode::Evaluation;
-            let steps = around(order).around(x.view(), mode, |x, _| network().apply_in_steps(x)).unwrap();
+            let steps = around(order)
+                .around(x.view(), mode, |x, _| network().apply_in_steps(x))
+                .unwrap();
             let mut gradient = Residual::new(norm(width), order);
-            layers::residual(&around(order), &steps, ones(d_output).view(), &mut gradient, |_| Ok(ones(d_inside)))
+            layers::residual(
+                &around(order),
+                &steps,
+                ones(d_output).view(),
+                &mut gradient,
+                |_| Ok(ones(d_inside)),
+            )
         };
         of = of
-            .refuses(format!("{order:?}, a part of another shape"), [1, 3, 4], move || {
-                back((1, 2, 4), (1, 3, 4), 4)
-            })
-            .refuses(format!("{order:?}, a gradient of width 5"), [4, 5], move || {
-                back((1, 2, 4), (1, 2, 4), 5)
-            });
+            .refuses(
+                format!("{order:?}, a part of another shape"),
+                [1, 3, 4],
+                move || back((1, 2, 4), (1, 3, 4), 4),
+            )
+            .refuses(
+                format!("{order:?}, a gradient of width 5"),
+                [4, 5],
+                move || back((1, 2, 4), (1, 2, 4), 5),
+            );
     }
     of.refuses("a part that fails", [9], || {
         let x = ones((1, 2, 4));
         let residual = around(NormOrder::Pre);
         let mode = &mut Mode::Evaluation;
-        let steps = residual.around(x.view(), mode, |x, _| network().apply_in_steps(x)).unwrap();
-        layers::residual(&residual, &steps, x.view(), &mut residual.clone(), |_| bail!("9 is too many"))
+        let steps = residual
+            .around(x.view(), mode, |x, _| network().apply_in_steps(x))
+            .unwrap();
+        layers::residual(&residual, &steps, x.view(), &mut residual.clone(), |_| {
+            bail!("9 is too many")
+        })
     });
     let encoder_back = |d_output: Three, mask: &Mask| {
         let layer = &encoder().layers[0];
         let mode = &mut Mode::Evaluation;
-        let steps = layer.apply_in_steps(ones((1, 2, 4)).view(), &everything(), mode).unwrap();
-        layers::encoder_layer(layer, &steps, mask, ones(d_output).view(), &mut blank(layer))
+        let steps = layer
+            .apply_in_steps(ones((1, 2, 4)).view(), &everything(), mode)
+            .unwrap();
+        layers::encoder_layer(
+            layer,
+            &steps,
+            mask,
+            ones(d_output).view(),
+            &mut blank(layer),
+        )
     };
     table
         .of("ch09_training::layers::encoder_layer")
         .refuses("gradients of 5 for 4", [1, 2, 5, 1, 2, 4], move || {
             encoder_back((1, 2, 5), &everything())
         })
-        .refuses("3 gradients for 2", [1, 3, 1, 2], move || encoder_back((1, 3, 4), &everything()))
+        .refuses("3 gradients for 2", [1, 3, 1, 2], move || {
+            encoder_back((1, 3, 4), &everything())
+        })
         .refuses("a mask of 9 × 9", [9, 9, 1, 2, 2, 2], move || {
             encoder_back((1, 2, 4), &Mask::causal(9, 9))
         })
-        .gives("no mistake", move || encoder_back((1, 2, 4), &everything()).is_ok());
+        .gives("no mistake", move || {
+            encoder_back((1, 2, 4), &everything()).is_ok()
+        });
     let decoder_back = |memory: Three, d_memory: Three, d_output: Three, masks: [Mask; 2]| {
         let layer = &decoder().layers[0];
         let (x, mask, mode) = (ones((1, 2, 4)), everything(), &mut Mode::Evaluation);
-        let steps = layer.apply_in_steps(x.view(), ones((1, 3, 4)).view(), &mask, &mask, mode).unwrap();
+        let steps = layer
+            .apply_in_steps(x.view(), ones((1, 3, 4)).view(), &mask, &mask, mode)
+            .unwrap();
         let memory = ones(memory);
         let memory = (memory.view(), &mut ones(d_memory));
-        layers::decoder_layer(layer, &steps, memory, masks.each_ref(), ones(d_output).view(), &mut blank(layer))
+        layers::decoder_layer(
+            layer,
+            &steps,
+            memory,
+            masks.each_ref(),
+            ones(d_output).view(),
+            &mut blank(layer),
+        )
     };
     let free = || [everything(), everything()];
     table
@@ -1007,9 +1217,11 @@ fn chapter_9_layers(table: &mut Table) {
         .refuses("another memory", [1, 7, 4], move || {
             decoder_back((1, 7, 4), (1, 3, 4), (1, 2, 4), free())
         })
-        .refuses("a gradient of another memory", [1, 7, 4, 1, 3, 4], move || {
-            decoder_back((1, 3, 4), (1, 7, 4), (1, 2, 4), free())
-        })
+        .refuses(
+            "a gradient of another memory",
+            [1, 7, 4, 1, 3, 4],
+            move || decoder_back((1, 3, 4), (1, 7, 4), (1, 2, 4), free()),
+        )
         .refuses("a mask of 9 × 9", [9, 9, 1, 2, 2, 3], move || {
             let masks = [everything(), Mask::causal(9, 9)];
             decoder_back((1, 3, 4), (1, 3, 4), (1, 2, 4), masks)
@@ -1017,11 +1229,16 @@ fn chapter_9_layers(table: &mut Table) {
         .gives("no mistake", move || {
             decoder_back((1, 3, 4), (1, 3, 4), (1, 2, 4), free()).is_ok()
         });
-    let back = |source: Array2<u32>, target: Array2<u32>, d_logits: Three, change: fn(&mut Transformer<f64>)| {
+    let back = |source: Array2<u32>,
+                target: Array2<u32>,
+                d_logits: Three,
+                change: fn(&mut Transformer<f64>)| {
         let model = model();
         let made = [tokens((1, 3)), tokens((1, 2))];
         let mode = &mut Mode::Evaluation;
-        let steps = model.apply_in_steps(made[0].view(), made[1].view(), mode).unwrap();
+        let steps = model
+            .apply_in_steps(made[0].view(), made[1].view(), mode)
+            .unwrap();
         let mut gradient = blank(&model);
         change(&mut gradient);
         let tokens = [source.view(), target.view()];
@@ -1063,11 +1280,15 @@ fn chapter_9_loss_and_steps(table: &mut Table) {
         .refuses("target 5 of 5", [5, 5], move || {
             of(ones((1, 1, 5)), tokens((1, 1)) * 5, 0.0)
         })
-        .refuses("target 1 of none", [1, 0], move || of(ones((1, 1, 0)), tokens((1, 1)), 0.5))
+        .refuses("target 1 of none", [1, 0], move || {
+            of(ones((1, 1, 0)), tokens((1, 1)), 0.5)
+        })
         .refuses("nothing but padding", [0; 0], move || {
             of(ones((1, 2, 5)), tokens((1, 2)) * PAD, 0.0)
         })
-        .refuses("nothing", [0; 0], move || of(ones((0, 2, 5)), tokens((0, 2)), 0.0));
+        .refuses("nothing", [0; 0], move || {
+            of(ones((0, 2, 5)), tokens((0, 2)), 0.0)
+        });
     for smoothing in [-0.1, 1.1, NAN, INFINITY] {
         let numbers = ["0".to_string(), "1".into(), smoothing.to_string()];
         entropy = entropy.refuses(smoothing, numbers, move || {
@@ -1082,24 +1303,34 @@ fn chapter_9_loss_and_steps(table: &mut Table) {
             loss.mean.is_finite() && loss.d_logits.iter().all(|d| d.is_finite())
         })
         .gives("NaN", move || {
-            of(all(NAN, (1, 1, 5)), tokens((1, 1)), 0.0).unwrap().mean.is_nan()
+            of(all(NAN, (1, 1, 5)), tokens((1, 1)), 0.0)
+                .unwrap()
+                .mean
+                .is_nan()
         })
         .gives("a token that cannot be", move || {
             let logits = array![[[NEG_INFINITY, 0.0]]];
             of(logits, tokens((1, 1)), 0.0).unwrap().mean == 0.0
         })
         .gives("large scores", move || {
-            of(array![[[1e300, -1e300]]], tokens((1, 1)), 0.0).unwrap().mean == 2e300
+            of(array![[[1e300, -1e300]]], tokens((1, 1)), 0.0)
+                .unwrap()
+                .mean
+                == 2e300
         });
     let mut adam = table.of("ch09_training::optimizer::Adam::new");
     for beta in [1.0, -0.1, NAN, INFINITY] {
         adam = adam
-            .refuses(format!("β₁ {beta}"), ["0", "1", &beta.to_string()], move || {
-                Adam::new(&norm(2), [beta, 0.9], 1e-9)
-            })
-            .refuses(format!("β₂ {beta}"), ["0", "1", &beta.to_string()], move || {
-                Adam::new(&norm(2), [0.9, beta], 1e-9)
-            });
+            .refuses(
+                format!("β₁ {beta}"),
+                ["0", "1", &beta.to_string()],
+                move || Adam::new(&norm(2), [beta, 0.9], 1e-9),
+            )
+            .refuses(
+                format!("β₂ {beta}"),
+                ["0", "1", &beta.to_string()],
+                move || Adam::new(&norm(2), [0.9, beta], 1e-9),
+            );
     }
     for eps in [0.0, -1.0, NAN, INFINITY] {
         adam = adam.refuses(format!("ε {eps}"), ["0", &eps.to_string()], move || {
@@ -1108,7 +1339,10 @@ fn chapter_9_loss_and_steps(table: &mut Table) {
     }
     adam.gives("nothing to learn", || {
         let nothing = None::<LayerNorm<f64>>;
-        Adam::new(&nothing, [0.0, 0.0], 1.0).unwrap().means.is_empty()
+        Adam::new(&nothing, [0.0, 0.0], 1.0)
+            .unwrap()
+            .means
+            .is_empty()
     });
     let step = |of: usize, model: usize, gradient: usize, rate: f64| {
         let mut adam = Adam::new(&norm(of), [0.9, 0.98], 1e-9).unwrap();
@@ -1143,18 +1377,29 @@ fn chapter_9_loss_and_steps(table: &mut Table) {
         .gives("empty", || {
             let [none, last] = [0, u64::MAX].map(|step| {
                 let (peak, warm_up, steps) = (1.0, 0, 0);
-                Schedule { peak, warm_up, steps }.rate(step)
+                Schedule {
+                    peak,
+                    warm_up,
+                    steps,
+                }
+                .rate(step)
             });
             none == 1.0 && last == 0.0
         })
         .gives("endless", || {
             let (peak, warm_up, steps) = (1.0, u64::MAX, u64::MAX);
-            let schedule = Schedule { peak, warm_up, steps };
+            let schedule = Schedule {
+                peak,
+                warm_up,
+                steps,
+            };
             schedule.rate(0) == 0.0 && schedule.rate(u64::MAX) == 1.0
         });
     let mut of = table.of("ch09_training::optimizer::clip");
     for most in [0.0, -1.0, NAN, NEG_INFINITY] {
-        of = of.refuses(format!("to {most}"), [most], move || clip(&mut norm(2), most));
+        of = of.refuses(format!("to {most}"), [most], move || {
+            clip(&mut norm(2), most)
+        });
     }
     for x in NOT_FINITE {
         let length = x.abs();
@@ -1179,10 +1424,14 @@ fn chapter_9_loss_and_steps(table: &mut Table) {
     let mut of = table.of("ch09_training::check::gradient_check");
     for h in [0.0, -1e-5, NAN, INFINITY] {
         let h_shown = format!("{h}").replace("-0.00001", "-0.00001");
-        of = of.refuses(format!("a step of {h}"), [h_shown], move || checked(h, 5, 3));
+        of = of.refuses(format!("a step of {h}"), [h_shown], move || {
+            checked(h, 5, 3)
+        });
     }
     of.refuses("no numbers", [0], move || checked(1e-5, 0, 3))
-        .refuses("a gradient of another width", [3, 4], move || checked(1e-5, 5, 4))
+        .refuses("a gradient of another width", [3, 4], move || {
+            checked(1e-5, 5, 4)
+        })
         .refuses("a loss that fails", [9], || {
             let fails = |_: &LayerNorm<f64>| bail!("9 is too many");
             check::gradient_check(&norm(2), &norm(2), (1e-5, 5), fails)
@@ -1194,7 +1443,9 @@ fn chapter_9_loss_and_steps(table: &mut Table) {
     table
         .of("ch09_training::study::gradient_by_layer")
         .gives("no layers", || {
-            study::gradient_by_layer(NormOrder::Pre, 0).unwrap().is_empty()
+            study::gradient_by_layer(NormOrder::Pre, 0)
+                .unwrap()
+                .is_empty()
         });
     table
         .of("ch09_training::study::course")
@@ -1226,22 +1477,85 @@ fn small_trainer() -> Trainer {
 /// Plans that lead nowhere, and the numbers that their refusal names.
 fn bad_plans() -> Vec<(Plan, Vec<&'static str>)> {
     let of = small_plan;
-    let peak = |peak: f64| Schedule { peak, ..of().schedule };
+    let peak = |peak: f64| Schedule {
+        peak,
+        ..of().schedule
+    };
     vec![
         (Plan { batch: 0, ..of() }, vec!["0", "1"]),
-        (Plan { nonsense: 70_000, ..of() }, vec!["70000", "65536"]),
+        (
+            Plan {
+                nonsense: 70_000,
+                ..of()
+            },
+            vec!["70000", "65536"],
+        ),
         (Plan { parts: 0, ..of() }, vec!["0", "1"]),
-        (Plan { d_model: usize::MAX, ..of() }, vec!["18446744073709551615", "4096"]),
+        (
+            Plan {
+                d_model: usize::MAX,
+                ..of()
+            },
+            vec!["18446744073709551615", "4096"],
+        ),
         (Plan { d_ff: 0, ..of() }, vec!["0", "1"]),
         (Plan { heads: 0, ..of() }, vec!["0", "1"]),
-        (Plan { encoder_layers: 0, ..of() }, vec!["0", "1"]),
-        (Plan { decoder_layers: 65, ..of() }, vec!["65", "64"]),
-        (Plan { dropout: 1.0, ..of() }, vec!["0", "1", "1"]),
-        (Plan { smoothing: NAN, ..of() }, vec!["0", "1", "NaN"]),
-        (Plan { longest_gradient: 0.0, ..of() }, vec!["0"]),
-        (Plan { longest_gradient: NAN, ..of() }, vec!["NaN"]),
-        (Plan { schedule: peak(-1.0), ..of() }, vec!["-1"]),
-        (Plan { schedule: peak(INFINITY), ..of() }, vec!["inf"]),
+        (
+            Plan {
+                encoder_layers: 0,
+                ..of()
+            },
+            vec!["0", "1"],
+        ),
+        (
+            Plan {
+                decoder_layers: 65,
+                ..of()
+            },
+            vec!["65", "64"],
+        ),
+        (
+            Plan {
+                dropout: 1.0,
+                ..of()
+            },
+            vec!["0", "1", "1"],
+        ),
+        (
+            Plan {
+                smoothing: NAN,
+                ..of()
+            },
+            vec!["0", "1", "NaN"],
+        ),
+        (
+            Plan {
+                longest_gradient: 0.0,
+                ..of()
+            },
+            vec!["0"],
+        ),
+        (
+            Plan {
+                longest_gradient: NAN,
+                ..of()
+            },
+            vec!["NaN"],
+        ),
+        (
+            Plan {
+                schedule: peak(-1.0),
+                ..of()
+            },
+            vec!["-1"],
+        ),
+        (
+            Plan {
+                schedule: peak(INFINITY),
+                ..of()
+            },
+            vec!["inf"],
+        ),
     ]
 }
 
@@ -1260,14 +1574,20 @@ fn chapter_9_task(table: &mut Table) {
         of = of.refuses(format!("{bad:?}"), numbers, move || bad.check());
     }
     of.gives("a plan", || small_plan().check().is_ok());
-    let mut of = table
-        .of("ch09_training::trainer::Trainer::new")
-        .refuses("3 heads for 4", [4, 3], || {
-            let heads = 3;
-            Trainer::new(Plan { heads, ..small_plan() })
-        });
+    let mut of =
+        table
+            .of("ch09_training::trainer::Trainer::new")
+            .refuses("3 heads for 4", [4, 3], || {
+                let heads = 3;
+                Trainer::new(Plan {
+                    heads,
+                    ..small_plan()
+                })
+            });
     for (bad, numbers) in bad_plans() {
-        of = of.refuses(format!("{bad:?}"), numbers, move || Trainer::new(bad.clone()));
+        of = of.refuses(format!("{bad:?}"), numbers, move || {
+            Trainer::new(bad.clone())
+        });
     }
     table
         .of("ch09_training::trainer::Plan::default")
@@ -1276,7 +1596,13 @@ fn chapter_9_task(table: &mut Table) {
         .of("ch09_training::trainer::Plan::settings")
         .gives("no sizes", || {
             let d_model = 0;
-            Plan { d_model, ..small_plan() }.settings().d_model == 0
+            Plan {
+                d_model,
+                ..small_plan()
+            }
+            .settings()
+            .d_model
+                == 0
         });
     table
         .of("ch09_training::trainer::Trainer::step")
@@ -1313,17 +1639,17 @@ fn chapter_9_task(table: &mut Table) {
             batch.source.fill(u32::MAX);
             small_trainer().gradient(&[batch])
         })
-        .gives("nothing", || small_trainer().gradient(&[]).unwrap().0 == 0.0)
+        .gives("nothing", || {
+            small_trainer().gradient(&[]).unwrap().0 == 0.0
+        })
         .gives("an empty text", || {
             let batch = Batch::new(&[example("", "2026-11-29")]);
             small_trainer().gradient(&[batch]).unwrap().0.is_finite()
         });
-    table
-        .of("ch09_training::trainer::blank")
-        .gives("NaN", || {
-            let blank = blank(&LayerNorm::new(all(NAN, 2), all(NAN, 2), 1.0).unwrap());
-            all_zero(blank.gain()) && all_zero(blank.shift())
-        });
+    table.of("ch09_training::trainer::blank").gives("NaN", || {
+        let blank = blank(&LayerNorm::new(all(NAN, 2), all(NAN, 2), 1.0).unwrap());
+        all_zero(blank.gain()) && all_zero(blank.shift())
+    });
     table
         .of("ch09_training::trainer::Trainer::look")
         .refuses("a model of no vocabulary", ["0"], || {
@@ -1331,7 +1657,9 @@ fn chapter_9_task(table: &mut Table) {
             trainer.model.source_embedding = Embedding::new(Array2::zeros((0, 4)))?;
             trainer.look(&[example("1", "2026-11-29")])
         })
-        .gives("nothing", || small_trainer().look(&[]).unwrap().exact == 0.0);
+        .gives("nothing", || {
+            small_trainer().look(&[]).unwrap().exact == 0.0
+        });
     table
         .of("ch09_training::trainer::Trainer::record")
         .gives("nothing done", || {
@@ -1345,7 +1673,9 @@ fn chapter_9_task(table: &mut Table) {
             model.target_embedding = Embedding::new(Array2::zeros((0, 4)))?;
             trainer::exact(&model, &[example("1", "2026-11-29")])
         })
-        .gives("nothing", || trainer::exact(&small_trainer().model, &[]).unwrap() == 0.0)
+        .gives("nothing", || {
+            trainer::exact(&small_trainer().model, &[]).unwrap() == 0.0
+        })
         .gives("an empty text", || {
             trainer::exact(&small_trainer().model, &[example("", "2026-11-29")]).is_ok()
         });
@@ -1354,26 +1684,33 @@ fn chapter_9_task(table: &mut Table) {
 
 fn dates_and_tokens(table: &mut Table) {
     use jiff::civil::{Date, date};
-    let ends = [Date::MIN, date(0, 1, 1), date(999, 12, 31), date(3000, 1, 1), Date::MAX];
+    let ends = [
+        Date::MIN,
+        date(0, 1, 1),
+        date(999, 12, 31),
+        date(3000, 1, 1),
+        Date::MAX,
+    ];
     table
         .of("ch09_training::dates::split_of")
         .gives("the ends of the calendar", move || {
-            ends.iter().all(|&day| dates::split_of(day) == dates::split_of(day))
+            ends.iter()
+                .all(|&day| dates::split_of(day) == dates::split_of(day))
         });
     table
         .of("ch09_training::dates::random_date")
         .gives("each split", || {
-            [Split::Training, Split::Validation, Split::HeldOut].iter().all(|&split| {
-                dates::split_of(dates::random_date(split, &mut rng())) == split
-            })
+            [Split::Training, Split::Validation, Split::HeldOut]
+                .iter()
+                .all(|&split| dates::split_of(dates::random_date(split, &mut rng())) == split)
         });
     table
         .of("ch09_training::dates::write")
         .gives("the ends of the calendar", move || {
             ends.iter().all(|&day| {
-                Language::ALL.iter().all(|&language| {
-                    dates::write(day, language, &mut rng()).iso == day.to_string()
-                })
+                Language::ALL
+                    .iter()
+                    .all(|&language| dates::write(day, language, &mut rng()).iso == day.to_string())
             })
         });
     table
@@ -1387,7 +1724,9 @@ fn dates_and_tokens(table: &mut Table) {
         .gives("nothing", || dates::alphabet().is_sorted_by(|a, b| a < b));
     table
         .of("ch09_training::dates::Language::fmt")
-        .gives("a width", || format!("{:>8}", Language::French) == "  French");
+        .gives("a width", || {
+            format!("{:>8}", Language::French) == "  French"
+        });
     table
         .of("ch09_training::nonsense::nonsense")
         .gives("each split", || {
@@ -1400,13 +1739,17 @@ fn dates_and_tokens(table: &mut Table) {
     let both = || [Vocabulary::of_sources(), Vocabulary::of_targets()];
     table
         .of("ch09_training::task::Vocabulary::of_sources")
-        .gives("nothing", || Vocabulary::of_sources().characters() == dates::alphabet());
+        .gives("nothing", || {
+            Vocabulary::of_sources().characters() == dates::alphabet()
+        });
     table
         .of("ch09_training::task::Vocabulary::of_targets")
         .gives("nothing", || Vocabulary::of_targets().len() == 14);
     table
         .of("ch09_training::task::Vocabulary::characters")
-        .gives("nothing", move || both().iter().all(|v| v.characters().len() + 3 == v.len()));
+        .gives("nothing", move || {
+            both().iter().all(|v| v.characters().len() + 3 == v.len())
+        });
     table
         .of("ch09_training::task::Vocabulary::len")
         .gives("nothing", move || both().iter().all(|v| v.len() > 3));
@@ -1415,7 +1758,9 @@ fn dates_and_tokens(table: &mut Table) {
         .gives("nothing", move || both().iter().all(|v| !v.is_empty()));
     table
         .of("ch09_training::task::Vocabulary::tokens")
-        .gives("nothing", move || both().iter().all(|v| v.tokens("").is_empty()))
+        .gives("nothing", move || {
+            both().iter().all(|v| v.tokens("").is_empty())
+        })
         .gives("unknown characters", move || {
             both().iter().all(|v| v.tokens("한🎂\0") == [UNKNOWN; 3])
         })
@@ -1427,7 +1772,9 @@ fn dates_and_tokens(table: &mut Table) {
         .of("ch09_training::task::Vocabulary::character")
         .gives("no character", move || {
             let none = [PAD, UNKNOWN, BEGIN, END, u32::MAX];
-            both().iter().all(|v| none.iter().all(|&token| v.character(token).is_none()))
+            both()
+                .iter()
+                .all(|v| none.iter().all(|&token| v.character(token).is_none()))
                 && both().iter().all(|v| v.character(v.len() as u32).is_none())
         });
     table
@@ -1438,7 +1785,9 @@ fn dates_and_tokens(table: &mut Table) {
         })
         .gives("empty texts", || {
             let batch = Batch::new(&[example("", "")]);
-            batch.source.dim() == (1, 0) && batch.input == array![[BEGIN]] && batch.target == array![[END]]
+            batch.source.dim() == (1, 0)
+                && batch.input == array![[BEGIN]]
+                && batch.target == array![[END]]
         });
     table
         .of("ch09_training::task::Batch::of_nonsense")
@@ -1450,7 +1799,9 @@ fn dates_and_tokens(table: &mut Table) {
         .of("ch09_training::task::padded")
         .gives("nothing", || padded(vec![]).dim() == (0, 0))
         .gives("empty rows", || padded(vec![vec![]; 2]).dim() == (2, 0))
-        .gives("one row longer", || padded(vec![vec![], vec![7]]) == array![[PAD], [7]]);
+        .gives("one row longer", || {
+            padded(vec![vec![], vec![7]]) == array![[PAD], [7]]
+        });
 }
 
 fn at_work(table: &mut Table) {
@@ -1484,7 +1835,9 @@ fn at_work(table: &mut Table) {
         .gives("no layers", || {
             let mut model = small_trainer().model;
             model.decoder.layers.clear();
-            alignment::alignment(&model, &[example("1", "2026-11-29")]).unwrap().is_empty()
+            alignment::alignment(&model, &[example("1", "2026-11-29")])
+                .unwrap()
+                .is_empty()
         });
     let written = |written: &str, probabilities: &[f64]| Translation {
         written: written.into(),
@@ -1494,7 +1847,9 @@ fn at_work(table: &mut Table) {
     table
         .of("ch09_training::translate::Translation::probability")
         .gives("nothing", move || written("", &[]).probability() == 1.0)
-        .gives("NaN", move || written("", &[NAN, 0.5]).probability().is_nan());
+        .gives("NaN", move || {
+            written("", &[NAN, 0.5]).probability().is_nan()
+        });
     table
         .of("ch09_training::translate::Translation::is_sure")
         .gives("nothing", move || !written("", &[]).is_sure())
@@ -1546,16 +1901,24 @@ fn as_bytes(table: &mut Table) {
     table
         .of("ch09_training::weights::load")
         .refuses("nothing", [0; 0], || weights::load(&[]))
-        .refuses("a header without end", [0; 0], || weights::load(&[0xff; 64]))
+        .refuses("a header without end", [0; 0], || {
+            weights::load(&[0xff; 64])
+        })
         .refuses("a byte too few", [0; 0], move || {
             let bytes = saved();
             weights::load(&bytes[..bytes.len() - 1])
         })
-        .refuses("a paused training", [0; 0], move || weights::load(&paused()))
+        .refuses(
+            "a paused training",
+            [0; 0],
+            move || weights::load(&paused()),
+        )
         .gives("what was saved", move || weights::load(&saved()).is_ok());
     table
         .of("ch09_training::weights::pause")
-        .refuses("a loss of NaN", [0; 0], move || weights::pause(&not_finite(), ""))
+        .refuses("a loss of NaN", [0; 0], move || {
+            weights::pause(&not_finite(), "")
+        })
         .gives("no steps", move || !paused().is_empty());
     table
         .of("ch09_training::weights::resume")
@@ -1565,5 +1928,7 @@ fn as_bytes(table: &mut Table) {
             weights::resume(&bytes[..bytes.len() - 1])
         })
         .refuses("what was saved", [0; 0], move || weights::resume(&saved()))
-        .gives("no steps", move || weights::resume(&paused()).unwrap() == small_trainer());
+        .gives("no steps", move || {
+            weights::resume(&paused()).unwrap() == small_trainer()
+        });
 }

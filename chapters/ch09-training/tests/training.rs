@@ -188,15 +188,11 @@ fn example(text: &str, iso: &str) -> Example {
 #[test]
 fn strange_examples_are_learned_or_refused() {
     let trainer = trainer(plan());
-    let gradient =
-        |examples: &[Example]| trainer.gradient(&[Batch::new(examples)]);
+    let gradient = |examples: &[Example]| trainer.gradient(&[Batch::new(examples)]);
     for text in ["", "안녕", "🎂", &"9".repeat(200)] {
         let (loss, gradient) = gradient(&[example(text, "2026-11-29")]).unwrap();
         assert!(loss.is_finite() && loss > 0.0, "{text:?}");
-        assert!(
-            numbers(&gradient).iter().all(|g| g.is_finite()),
-            "{text:?}"
-        );
+        assert!(numbers(&gradient).iter().all(|g| g.is_finite()), "{text:?}");
     }
     for iso in ["", "-002026-11-29", "2026", "no date"] {
         let answer = gradient(&[example("29.11.2026", iso)]);
@@ -414,7 +410,8 @@ fn the_learning_rate_rises_in_a_line_and_falls_along_a_cosine() {
         warm_up: 4,
         steps: 12,
     };
-    for (step, rate) in [(0, 0.0), (1, 0.5), (4, 2.0), (8, 1.0), (12, 0.0), (99, 0.0)]
+    for (step, rate) in
+        [(0, 0.0), (1, 0.5), (4, 2.0), (8, 1.0), (12, 0.0), (99, 0.0)]
     {
         let found = schedule.rate(step);
         assert!((found - rate).abs() < 1e-12, "{found} at step {step}");

@@ -278,7 +278,13 @@ fn weights_of_other_characters_are_refused() {
 #[test]
 fn a_record_that_asks_for_too_much_is_refused_at_once() {
     let numbers = [0, 5, 64, 65, 4_096, 16_384, u32::MAX.into(), u64::MAX];
-    for key in ["d_model", "d_ff", "encoder_layers", "decoder_layers", "heads"] {
+    for key in [
+        "d_model",
+        "d_ff",
+        "encoder_layers",
+        "decoder_layers",
+        "heads",
+    ] {
         for number in numbers {
             let bytes = with_record(saved(), |record| {
                 record["plan"][key] = number.into();
@@ -331,7 +337,10 @@ fn numbers_out_of_range_in_a_record_are_refused() {
 fn tables_under_other_names_are_refused() {
     let tables = |header: &Value| -> Vec<String> {
         let names = header.as_object().unwrap().keys();
-        names.filter(|name| *name != "__metadata__").cloned().collect()
+        names
+            .filter(|name| *name != "__metadata__")
+            .cloned()
+            .collect()
     };
     for name in tables(&header(saved())) {
         let renamed = changed(saved(), |header| {
@@ -356,9 +365,8 @@ fn tables_under_other_names_are_refused() {
 #[test]
 fn tables_of_another_shape_or_type_are_refused() {
     let name = "encoder.layers.0.feed_forward.inner.weight";
-    let shape = |shape: Value| {
-        changed(saved(), |header| header[name]["shape"] = shape)
-    };
+    let shape =
+        |shape: Value| changed(saved(), |header| header[name]["shape"] = shape);
     assert_refused(&shape(json!([6, 4])), "[6, 4] but the model takes [4, 6]");
     assert_refused(&shape(json!([24])), "[24] but the model takes [4, 6]");
     assert_refused(&shape(json!([1, 4, 6])), "[1, 4, 6]");

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 /// translates the date by the weights that came with the book, or by yours, and shows what the model
 /// looked at.
 #[derive(Parser)]
-#[command(name = "cargo run --release -p ch09-training --")]
+#[command(bin_name = "cargo run --release -p ch09-training --")]
 struct Arguments {
     /// The date to translate, as people write it, such as "29 novembre 2026".
     date: Vec<String>,
