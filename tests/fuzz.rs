@@ -3,6 +3,8 @@
 //!
 //! It runs for a second, or for `BOOK_FUZZ_SECONDS`; `BOOK_FUZZ_SEED` repeats a run that failed.
 
+#[path = "fuzz/chapters_8_and_9.rs"]
+mod chapters_8_and_9;
 mod layouts;
 
 use anyhow::Result;
@@ -679,6 +681,7 @@ fn every_function(input: &Input) {
     in_precision::<f32>(input);
     masks(input);
     others(input);
+    chapters_8_and_9::every_function(input);
 }
 
 // The run.

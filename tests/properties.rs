@@ -2,6 +2,8 @@
 //!
 //! `PROPTEST_RNG_SEED` and `PROPTEST_CASES` try others, and more of them.
 
+#[path = "properties/chapters_8_and_9.rs"]
+mod chapters_8_and_9;
 mod layouts;
 
 use ch01_alignment::{

@@ -292,7 +292,7 @@ fn chapter_8_parts(table: &mut Table) {
         })
         .gives_each([NAN, INFINITY], |x| {
             let answer = network().apply(half_spoilt(x).view()).unwrap();
-            answer.iter().filter(|x| !x.is_finite()).count() == 4
+            !finite(&one(&answer, 0)) && finite(&one(&answer, 1))
         });
     table
         .of("ch08_transformer::FeedForward::apply_in_steps")
@@ -1222,7 +1222,7 @@ fn chapter_9_layers(table: &mut Table) {
             [1, 7, 4, 1, 3, 4],
             move || decoder_back((1, 3, 4), (1, 7, 4), (1, 2, 4), free()),
         )
-        .refuses("a mask of 9 × 9", [9, 9, 1, 2, 2, 3], move || {
+        .refuses("a mask of 9 × 9", [9, 9, 1, 2, 3, 2], move || {
             let masks = [everything(), Mask::causal(9, 9)];
             decoder_back((1, 3, 4), (1, 3, 4), (1, 2, 4), masks)
         })
@@ -1247,7 +1247,7 @@ fn chapter_9_layers(table: &mut Table) {
     let fitting = move |change| back(tokens((1, 3)), tokens((1, 2)), (1, 2, 6), change);
     table
         .of("ch09_training::layers::transformer")
-        .refuses("another source", [1, 3, 4, 1, 4, 4], move || {
+        .refuses("another source", [4, 1, 2, 3, 2], move || {
             back(tokens((1, 4)), tokens((1, 2)), (1, 2, 6), |_| ())
         })
         .refuses("another target", [5, 5], move || {
@@ -1683,19 +1683,18 @@ fn chapter_9_task(table: &mut Table) {
 }
 
 fn dates_and_tokens(table: &mut Table) {
-    use jiff::civil::{Date, date};
     let ends = [
-        Date::MIN,
-        date(0, 1, 1),
-        date(999, 12, 31),
-        date(3000, 1, 1),
-        Date::MAX,
+        "-009999-01-01",
+        "0000-01-01",
+        "0999-12-31",
+        "3000-01-01",
+        "9999-12-31",
     ];
     table
         .of("ch09_training::dates::split_of")
         .gives("the ends of the calendar", move || {
-            ends.iter()
-                .all(|&day| dates::split_of(day) == dates::split_of(day))
+            let of = |day: &str| dates::split_of(day.parse().unwrap());
+            ends.iter().all(|day| of(day) == of(day))
         });
     table
         .of("ch09_training::dates::random_date")
@@ -1707,10 +1706,11 @@ fn dates_and_tokens(table: &mut Table) {
     table
         .of("ch09_training::dates::write")
         .gives("the ends of the calendar", move || {
-            ends.iter().all(|&day| {
-                Language::ALL
-                    .iter()
-                    .all(|&language| dates::write(day, language, &mut rng()).iso == day.to_string())
+            ends.iter().all(|day| {
+                Language::ALL.iter().all(|&language| {
+                    let written = dates::write(day.parse().unwrap(), language, &mut rng());
+                    written.iso == *day
+                })
             })
         });
     table
