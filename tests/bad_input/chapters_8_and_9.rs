@@ -290,7 +290,7 @@ fn chapter_8_parts(table: &mut Table) {
         .gives("empty", || {
             network().apply(ones((0, 2, 4)).view()).unwrap() == zeros((0, 2, 4))
         })
-        .gives_each([NAN, INFINITY], |x| {
+        .gives_each([NAN, NEG_INFINITY], |x| {
             let answer = network().apply(half_spoilt(x).view()).unwrap();
             !finite(&one(&answer, 0)) && finite(&one(&answer, 1))
         });
