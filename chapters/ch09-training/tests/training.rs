@@ -2,12 +2,13 @@
 //! learned from nothing.
 
 use ch02_softmax::softmax;
-use ch08_transformer::{Learned, Mode, Transformer};
+use ch08_transformer::{Learned, Mode, PAD, Transformer};
 use ch09_training::dates::{Example, Split};
+use ch09_training::loss::cross_entropy;
 use ch09_training::optimizer::{Adam, Schedule};
-use ch09_training::task::{Batch, Vocabulary, examples};
+use ch09_training::task::{BEGIN, Batch, END, Vocabulary, examples};
 use ch09_training::trainer::*;
-use ndarray::Array1;
+use ndarray::{Array1, Array2, array, s};
 use rayon::ThreadPoolBuilder;
 
 /// A plan for a model so small that a step takes no time, with dropout and smoothing.
@@ -203,7 +204,7 @@ fn strange_examples_are_learned_or_refused() {
     let error = trainer.gradient(&[batch]).unwrap_err().to_string();
     assert!(error.contains(&u32::MAX.to_string()), "{error}");
     let mut batch = Batch::new(&examples(Split::Training, 2));
-    batch.target = batch.target.slice(ndarray::s![.., ..-1]).to_owned();
+    batch.target = batch.target.slice(s![.., ..-1]).to_owned();
     let error = trainer.gradient(&[batch]).unwrap_err().to_string();
     assert!(error.contains("[2, 10]"), "{error}");
 }
@@ -241,6 +242,59 @@ fn a_batch_is_learned_by_heart() {
     // By heart only.
     let others = examples(Split::Validation, 40);
     assert!(exact(&trainer.model, &others).unwrap() < 0.5);
+}
+
+/// Only training drops anything: a date that is known by heart is right although the model has dropout.
+#[test]
+fn nothing_is_dropped_while_it_is_judged() {
+    let dates = examples(Split::Training, 4);
+    let plan = Plan {
+        d_model: 32,
+        d_ff: 64,
+        dropout: 0.3,
+        ..plain()
+    };
+    let mut trainer = trainer(plan);
+    for _ in 0..300 {
+        let (_, gradient) = trainer.gradient(&[Batch::new(&dates)]).unwrap();
+        let Trainer { adam, model, .. } = &mut trainer;
+        adam.step(model, &gradient, 5e-3).unwrap();
+    }
+    assert_eq!(exact(&trainer.model, &dates).unwrap(), 1.0);
+}
+
+/// The decoder is given what stands before each character that it should answer, never that one.
+#[test]
+fn the_target_is_the_input_one_place_on() {
+    let batch = Batch::new(&examples(Split::Training, 5));
+    let end = batch.input.ncols() - 1;
+    assert_eq!(batch.input.dim(), (5, 11));
+    assert!(batch.input.column(0).iter().all(|&token| token == BEGIN));
+    assert!(batch.target.column(end).iter().all(|&token| token == END));
+    assert_eq!(
+        batch.input.slice(s![.., 1..]),
+        batch.target.slice(s![.., ..end])
+    );
+}
+
+#[test]
+fn padding_is_not_counted_in_the_loss() {
+    let logits = array![[[0.0, 1.0, 3.0], [5.0, 2.0, 1.0], [1.0, 1.0, 0.0]]];
+    let of = |targets: Array2<u32>| {
+        let m = targets.ncols();
+        cross_entropy(logits.slice(s![.., ..m, ..]), targets.view(), PAD, 0.1)
+            .unwrap()
+    };
+    let (short, padded) = (of(array![[2]]), of(array![[2, PAD, PAD]]));
+    assert_eq!((padded.mean, padded.tokens), (short.mean, 1));
+    assert_eq!(padded.d_logits.slice(s![.., ..1, ..]), short.d_logits);
+    assert!(
+        padded
+            .d_logits
+            .slice(s![.., 1.., ..])
+            .iter()
+            .all(|&d| d == 0.0)
+    );
 }
 
 /// The gradient by the scores is `(p − q) / tokens`, and with `q` uniform its sum is what the bias of

@@ -184,7 +184,7 @@ fn a_changed_byte_anywhere_in_the_header_never_panics() {
         let end = 8 + header_length(bytes);
         let mut changed = bytes.to_vec();
         let (mut tried, mut refused) = (0, 0);
-        for place in (0..600).chain((600..end).step_by(11)) {
+        for place in (0..600).chain((600..end).step_by(31)) {
             let was = changed[place];
             // Another digit or letter, the end of a string, no text at all.
             for other in [was ^ 1, b'"', 0xff] {
