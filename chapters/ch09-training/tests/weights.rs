@@ -10,7 +10,6 @@ use ch09_training::weights::*;
 use serde_json::{Value, json};
 use std::panic::catch_unwind;
 use std::sync::LazyLock;
-use std::time::{Duration, Instant};
 
 fn plan() -> Plan {
     Plan {
@@ -169,6 +168,17 @@ fn weights_and_trainings_are_not_mistaken_for_each_other() {
     assert!(error.contains("lack"), "{error}");
 }
 
+/// No bytes have made this program large, where the system tells how large it ever was.
+fn assert_small() {
+    let Ok(status) = std::fs::read_to_string("/proc/self/status") else {
+        return;
+    };
+    let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let Some(most) = most else { return };
+    let kilobytes = most.trim().trim_end_matches(" kB").parse::<u64>().unwrap();
+    assert!(kilobytes < 150_000, "{kilobytes} kB");
+}
+
 /// Neither may panic; whether the answer is an error is another matter, for a 3 may become a 4.
 fn try_both(bytes: &[u8]) -> (bool, bool) {
     let tried = catch_unwind(|| (load(bytes).is_ok(), resume(bytes).is_ok()));
@@ -205,12 +215,11 @@ fn every_length_of_the_header_but_the_right_one_is_refused() {
         let was = bytes[place];
         for other in (0..=255).filter(|&byte| byte != was) {
             bytes[place] = other;
-            let start = Instant::now();
             assert_eq!(try_both(&bytes), (false, false), "{other} at {place}");
-            assert!(start.elapsed() < Duration::from_secs(2));
         }
         bytes[place] = was;
     }
+    assert_small();
 }
 
 #[test]
@@ -289,11 +298,8 @@ fn a_record_that_asks_for_too_much_is_refused_at_once() {
             let bytes = with_record(saved(), |record| {
                 record["plan"][key] = number.into();
             });
-            let start = Instant::now();
             assert!(load(&bytes).is_err(), "{key} of {number}");
             assert!(resume(&bytes).is_err(), "{key} of {number}");
-            let time = start.elapsed();
-            assert!(time < Duration::from_secs(1), "{key} of {number}: {time:?}");
         }
     }
     let largest = |record: &mut Value| {
@@ -309,6 +315,7 @@ fn a_record_that_asks_for_too_much_is_refused_at_once() {
             with_record(saved(), |record| record["plan"][key] = number.into());
         assert_refused(&bytes, &number.to_string());
     }
+    assert_small();
 }
 
 /// JSON can write numbers that a float cannot hold.
