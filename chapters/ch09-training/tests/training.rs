@@ -427,7 +427,8 @@ fn a_number_out_of_range_ends_a_training_and_leaves_it_as_it_was() {
 
 #[test]
 fn plans_that_lead_nowhere_are_refused() {
-    let bad: [(&str, fn(&mut Plan)); 16] = [
+    type Spoil = fn(&mut Plan);
+    let bad: [(&str, Spoil); 16] = [
         ("batch of 0", |p| p.batch = 0),
         ("number of parts of 0", |p| p.parts = 0),
         ("width of 0", |p| p.d_model = 0),
