@@ -166,7 +166,7 @@ fn bad_arguments_are_refused() {
         (&["--steps", "5", "29.11.2026"], "--steps"),
         (&["--examples", "29.11.2026"], "--examples"),
         (&["--weights"], "--weights"),
-        (&["--weights", "", "--steps", "1"], "cannot be the name"),
+        (&["--weights", "", "--steps", "1"], "a value is required"),
         (&["--weights", "..", "--steps", "1"], "cannot be the name"),
         (
             &["--weights", "a.training", "--steps", "1"],
