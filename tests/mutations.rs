@@ -229,7 +229,7 @@ fn named(red: &[String]) -> String {
     let mut names: Vec<_> = red
         .iter()
         .take(NAMED)
-        .map(|name| name.replace('_', " "))
+        .map(|name| name.rsplit("::").next().unwrap().replace('_', " "))
         .collect();
     if red.len() > NAMED {
         names.push("and others".to_owned());
