@@ -8,7 +8,7 @@ use ch05_multihead::{MultiHeadAttention, Projection, merge_heads, split_heads};
 use ch06_self_attention::{rotate, sinusoidal_positions, token_positions};
 use ch07_cross_attention::cross_attention;
 use ch10_efficient::{
-    KeyValueCache, OnnxAttention, OnnxInputs, OnnxMask, Online, Partial, Visible, fast_attention,
+    KeyValueCache, Online, OnnxAttention, OnnxInputs, OnnxMask, Partial, Visible, fast_attention,
     grouped_attention, merge, tiled_attention,
 };
 use ndarray::{

@@ -39,7 +39,13 @@ impl Model {
     /// Bytes of one layer's queries, keys, values and output: what nobody can do without.
     pub fn operand_bytes(&self, m: usize, n: usize) -> u128 {
         let queries = product(&[2, self.heads, m, self.d_k, self.bytes]);
-        queries.saturating_add(product(&[2, self.kv_heads, n, self.d_k, self.bytes]))
+        queries.saturating_add(product(&[
+            2,
+            self.kv_heads,
+            n,
+            self.d_k,
+            self.bytes,
+        ]))
     }
 }
 // ANCHOR_END: operations

@@ -145,7 +145,8 @@ impl<S: Simd, const V: usize> Block<S, V> {
     fn begin(&mut self, simd: S, queries: &[f32]) {
         let d_k = self.queries.len();
         let lanes = V * S::F32_LANES;
-        let turned: &mut [f32] = bytemuck::cast_slice_mut(self.queries.as_flattened_mut());
+        let turned: &mut [f32] =
+            bytemuck::cast_slice_mut(self.queries.as_flattened_mut());
         for (l, query) in queries.chunks_exact(d_k).enumerate() {
             for (c, &q) in query.iter().enumerate() {
                 turned[c * lanes + l] = q;
@@ -239,7 +240,11 @@ impl<S: Simd, const V: usize> Block<S, V> {
         let sums: &[f32] = bytemuck::cast_slice(&self.sum);
         for (l, (row, &sum)) in output.chunks_exact_mut(d_v).zip(sums).enumerate() {
             for (c, r) in row.iter_mut().enumerate() {
-                *r = if sum == 0.0 { 0.0 } else { mixed[c * lanes + l] / sum };
+                *r = if sum == 0.0 {
+                    0.0
+                } else {
+                    mixed[c * lanes + l] / sum
+                };
             }
         }
     }
@@ -303,7 +308,8 @@ impl Job<'_> {
         if all_seen && self.allowed.is_none() {
             return;
         }
-        let spans: Vec<_> = rows.clone().map(|i| self.visible.span(i, m, n)).collect();
+        let spans: Vec<_> =
+            rows.clone().map(|i| self.visible.span(i, m, n)).collect();
         let lanes = scores.len() / columns.len();
         for (scores, j) in scores.chunks_exact_mut(lanes).zip(columns) {
             for ((e, i), span) in scores.iter_mut().zip(rows.clone()).zip(&spans) {

@@ -103,9 +103,7 @@ pub struct Partial<F> {
 
 impl<F: NdFloat> Partial<F> {
     /// The answers to queries that have seen nothing yet; merging them with others changes nothing.
-    pub fn empty(
-        (batch, heads, m, d_v): (usize, usize, usize, usize),
-    ) -> Self {
+    pub fn empty((batch, heads, m, d_v): (usize, usize, usize, usize)) -> Self {
         Self {
             output: Array4::zeros((batch, heads, m, d_v)),
             log_sum_exp: Array3::from_elem((batch, heads, m), F::neg_infinity()),

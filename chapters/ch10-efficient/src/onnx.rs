@@ -155,7 +155,9 @@ fn with_heads<F: NdFloat>(
     match x.ndim() {
         3 => {
             let heads = heads.with_context(|| {
-                format!("{name} have three axes, so the number of heads must be given")
+                format!(
+                    "{name} have three axes, so the number of heads must be given"
+                )
             })?;
             split_heads(x.view().into_dimensionality()?, heads)
         }
@@ -262,15 +264,24 @@ fn stretch<T: Copy>(
     shape: Shape,
 ) -> Result<Array4<T>> {
     let (batch, heads, m, n) = shape;
-    ensure!(mask.ndim() > 0, "a mask without axes does not say for which key");
+    ensure!(
+        mask.ndim() > 0,
+        "a mask without axes does not say for which key"
+    );
     let last = Axis(mask.ndim() - 1);
     let mut sizes = mask.raw_dim();
     let missing = n.saturating_sub(mask.len_of(last));
     sizes[last.index()] = missing;
-    let filled = concatenate(last, &[mask.view(), ArrayD::from_elem(sizes, filling).view()])?;
+    let filled = concatenate(
+        last,
+        &[mask.view(), ArrayD::from_elem(sizes, filling).view()],
+    )?;
     let stretched = filled.broadcast(IxDyn(&[batch, heads, m, n]));
     let stretched = stretched.with_context(|| {
-        format!("a mask of {:?} does not fit scores of {shape:?}", mask.shape())
+        format!(
+            "a mask of {:?} does not fit scores of {shape:?}",
+            mask.shape()
+        )
     })?;
     Ok(stretched.to_owned().into_dimensionality()?)
 }

@@ -144,13 +144,12 @@ pub fn tiled_attention<F: NdFloat>(
             let k = keys.slice(s![.., .., columns.clone(), ..]);
             let v = values.slice(s![.., .., columns.clone(), ..]);
             let (k, v) = (repeat_heads(k, heads)?, repeat_heads(v, heads)?);
-            let mask = visible.block((rows.clone(), m), (columns, n), (batch, heads));
+            let mask =
+                visible.block((rows.clone(), m), (columns, n), (batch, heads));
             let part = partial_attention(q, k.view(), v.view(), &mask)?;
             seen = merge(&seen, &part)?;
         }
-        output
-            .slice_mut(s![.., .., rows, ..])
-            .assign(&seen.output);
+        output.slice_mut(s![.., .., rows, ..]).assign(&seen.output);
     }
     Ok(output)
 }

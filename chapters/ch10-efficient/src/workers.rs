@@ -2,7 +2,9 @@
 
 // ANCHOR: imports
 use anyhow::{Result, anyhow, ensure};
-use ch10_efficient::{Partial, Sizes, Visible, merge, partial_attention, repeat_heads};
+use ch10_efficient::{
+    Partial, Sizes, Visible, merge, partial_attention, repeat_heads,
+};
 use ndarray::{Array4, ArrayView4, Axis, NdFloat, concatenate, s};
 use std::ops::Range;
 use std::sync::mpsc::channel;

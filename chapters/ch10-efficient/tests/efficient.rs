@@ -62,8 +62,8 @@ impl Sight {
     /// The mask of bits, for scores of this shape.
     fn mask(&self, shape: [usize; 4]) -> Option<Mask> {
         let bits = self.bits.as_ref()?;
-        let [b, h, m, n] =
-            [0, 1, 2, 3].map(|axis| if self.narrow[axis] { 1 } else { shape[axis] });
+        let [b, h, m, n] = [0, 1, 2, 3]
+            .map(|axis| if self.narrow[axis] { 1 } else { shape[axis] });
         Some(Mask::from_fn((b, h, m, n), |b, h, i, j| {
             bits[(b * 7 + h * 5 + i * 3 + j) % bits.len()]
         }))
@@ -120,7 +120,11 @@ fn single(x: &Array4<f64>) -> Array4<f32> {
     x.mapv(|x| x as f32)
 }
 
-fn all_ways(three: &Three<f64>, visible: &Visible, tile: usize) -> [Array4<f64>; 5] {
+fn all_ways(
+    three: &Three<f64>,
+    visible: &Visible,
+    tile: usize,
+) -> [Array4<f64>; 5] {
     let (q, k, v) = three;
     let (q4, k4, v4) = (single(q), single(k), single(v));
     let fast = |arch| {
@@ -297,7 +301,9 @@ fn the_fast_way_over_many_blocks() {
     ];
     for (visible, mask) in cases {
         let right = expected(&three, &mask);
-        for (way, tolerance) in all_ways(&three, &visible, 100).iter().zip(TOLERANCES) {
+        for (way, tolerance) in
+            all_ways(&three, &visible, 100).iter().zip(TOLERANCES)
+        {
             assert_near(way, &right, tolerance);
         }
     }
@@ -334,14 +340,16 @@ impl WithSimd for Powers<'_> {
 
 #[test]
 fn powers_of_two_to_three_units_in_the_last_place() {
-    let exponents: Vec<f32> =
-        (0..1 << 16).map(|i| -126.5 + 126.5 * i as f32 / 65535.0).collect();
+    let exponents: Vec<f32> = (0..1 << 16)
+        .map(|i| -126.5 + 126.5 * i as f32 / 65535.0)
+        .collect();
     for arch in [Arch::new(), Arch::Scalar] {
         let mut found = exponents.clone();
         arch.dispatch(Powers(&mut found));
         for (&x, &y) in exponents.iter().zip(&found) {
             let right = f64::from(x).exp2();
-            let units = (f64::from(y) - right).abs() / right / f64::from(f32::EPSILON);
+            let units =
+                (f64::from(y) - right).abs() / right / f64::from(f32::EPSILON);
             assert!(units < 3.0 || right < 1.2e-38, "2^{x} is {right}, not {y}");
         }
         let mut edges = vec![0.0_f32; 64];
@@ -357,7 +365,10 @@ fn powers_of_two_to_three_units_in_the_last_place() {
 fn groups_are_repeated_in_place() {
     let x = Array4::from_shape_fn((1, 2, 1, 1), |(_, h, ..)| h as f64);
     let heads = repeat_heads(x.view(), 6).unwrap();
-    assert_eq!(heads.iter().copied().collect::<Vec<_>>(), [0., 0., 0., 1., 1., 1.]);
+    assert_eq!(
+        heads.iter().copied().collect::<Vec<_>>(),
+        [0., 0., 0., 1., 1., 1.]
+    );
     assert_eq!(repeat_heads(x.view(), 2).unwrap(), x);
     assert_eq!(
         repeat_heads(x.view(), 3).unwrap_err().to_string(),
@@ -410,14 +421,26 @@ fn a_cache_is_as_large_as_counted() {
     };
     assert_eq!(model.cache_bytes(n), bytes as u128);
     assert_eq!(
-        cache.extend(new.view(), new.view()).unwrap_err().to_string(),
+        cache
+            .extend(new.view(), new.view())
+            .unwrap_err()
+            .to_string(),
         "the cache has room for 7 positions and holds 7, so 7 more do not fit"
     );
 }
 
 #[test]
 fn a_rule_is_the_mask_of_chapter_4() {
-    for (m, n) in [(0, 0), (1, 4), (4, 1), (5, 5), (3, 7), (7, 3), (0, 3), (3, 0)] {
+    for (m, n) in [
+        (0, 0),
+        (1, 4),
+        (4, 1),
+        (5, 5),
+        (3, 7),
+        (7, 3),
+        (0, 3),
+        (3, 0),
+    ] {
         let table = |visible: Visible| visible.block((0..m, m), (0..n, n), (1, 1));
         assert_eq!(table(Visible::causal()), Mask::causal(m, n));
         for width in [1, 2, 9, usize::MAX] {
@@ -444,7 +467,8 @@ fn a_block_is_cut_out_of_the_whole() {
 
 #[test]
 fn shapes_that_do_not_fit() {
-    let x = |heads: usize, n: usize, d: usize| Array4::<f32>::zeros((1, heads, n, d));
+    let x =
+        |heads: usize, n: usize, d: usize| Array4::<f32>::zeros((1, heads, n, d));
     let message = |q: &Array4<f32>, k: &Array4<f32>, v: &Array4<f32>| {
         let all = [
             fast_attention(q.view(), k.view(), v.view(), &Visible::causal()),
@@ -487,7 +511,11 @@ fn turned_views_give_the_same() {
     let x = Array4::from_shape_fn((1, 2, 5, 3), |(_, h, i, c)| {
         ((h * 15 + i * 3 + c) as f32).sin()
     });
-    let turned = x.view().permuted_axes([0, 1, 3, 2]).as_standard_layout().into_owned();
+    let turned = x
+        .view()
+        .permuted_axes([0, 1, 3, 2])
+        .as_standard_layout()
+        .into_owned();
     let turned = turned.view().permuted_axes([0, 1, 3, 2]);
     let answer = |x: ArrayView4<f32>| fast_attention(x, x, x, &Visible::causal());
     assert_eq!(answer(turned).unwrap(), answer(x.view()).unwrap());
