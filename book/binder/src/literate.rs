@@ -20,22 +20,40 @@ const PAGES: &str = "book/src";
 pub fn uncovered(root: &Path) -> Result<Vec<Problem>> {
     let mut problems = Vec::new();
     for chapter in cargo::chapters(root)? {
-        let file = format!("chapters/{chapter}/src/lib.rs");
-        let code = read(root, &file)?;
         let page = format!("{PAGES}/{chapter}.md");
         let Ok(text) = fs::read_to_string(root.join(&page)) else {
-            problems.push(Problem::in_file(page, format!("nothing shows {file}")));
+            let message = format!("nothing shows chapters/{chapter}");
+            problems.push(Problem::in_file(page, message));
             continue;
         };
-        let shown = shown_lines(&text, &root.join(PAGES), &root.join(&file), &code)?;
-        for (index, line) in code.lines().enumerate() {
-            if must_be_shown(line) && !shown.contains(&index) {
-                let message = format!("{page} does not show: {}", line.trim());
-                problems.push(Problem::new(&file, index + 1, message));
+        for file in library_files(root, &chapter)? {
+            let code = read(root, &file)?;
+            let shown = shown_lines(&text, &root.join(PAGES), &root.join(&file), &code)?;
+            for (index, line) in code.lines().enumerate() {
+                if must_be_shown(line) && !shown.contains(&index) {
+                    let message = format!("{page} does not show: {}", line.trim());
+                    problems.push(Problem::new(&file, index + 1, message));
+                }
             }
         }
     }
     Ok(problems)
+}
+
+/// The files of a chapter's library, from the book's root: all of its code but the program.
+fn library_files(root: &Path, chapter: &str) -> Result<Vec<String>> {
+    let folder = format!("chapters/{chapter}/src");
+    let entries =
+        fs::read_dir(root.join(&folder)).with_context(|| format!("cannot read {folder}"))?;
+    let mut files = Vec::new();
+    for entry in entries {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if name.ends_with(".rs") && name != "main.rs" {
+            files.push(format!("{folder}/{name}"));
+        }
+    }
+    files.sort();
+    Ok(files)
 }
 
 /// Whether a line is code, or a comment that speaks of the next lines of code.

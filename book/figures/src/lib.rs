@@ -16,6 +16,7 @@ mod ch04;
 mod ch05;
 mod ch06;
 mod ch07;
+mod ch10;
 mod chart;
 mod heatmap;
 mod picture;
@@ -91,6 +92,10 @@ pub fn all() -> &'static [Figure] {
         Figure::new("ch06", "rope", ch06::rope),
         Figure::new("ch06", "cost", ch06::cost),
         Figure::new("ch07", "alignment", ch07::alignment),
+        Figure::new("ch10", "cost", ch10::cost),
+        Figure::new("ch10", "groups", ch10::groups),
+        Figure::new("ch10", "tiles", ch10::tiles),
+        Figure::new("ch10", "ring", ch10::ring),
     ];
     FIGURES
 }

@@ -20,3 +20,5 @@ pub mod ch05;
 pub mod ch06;
 #[cfg_attr(feature = "solutions", path = "../solutions/ch07.rs")]
 pub mod ch07;
+#[cfg_attr(feature = "solutions", path = "../solutions/ch10.rs")]
+pub mod ch10;
