@@ -50,7 +50,7 @@ pub(crate) fn cost() -> Result<Picture> {
         longest.0,
         mebibytes(longest.2)
     );
-    Picture::paint((360, 470), alt, |canvas| {
+    Picture::paint((360, 486), alt, |canvas| {
         let x = || Scale::log((first.0, longest.0), (48.0, 342.0));
         let time = Plot {
             canvas,
@@ -60,7 +60,7 @@ pub(crate) fn cost() -> Result<Picture> {
         let memory = Plot {
             canvas,
             x: x(),
-            y: Scale::log((1e5, 1e10), (428.0, 258.0)),
+            y: Scale::log((1e5, 1e10), (444.0, 278.0)),
         };
         let ticks = || {
             let lengths = ways[1].1.iter().step_by(2);
@@ -69,7 +69,7 @@ pub(crate) fn cost() -> Result<Picture> {
         canvas.text((6.0, 11.0), "seconds of one call", Face::TEXT)?;
         time.y_ticks((-4..=1).map(|power| (10f64.powi(power), sup("10", minus(power)))))?;
         time.x_axis(ticks(), "length n")?;
-        canvas.text((6.0, 240.0), "bytes beside inputs and output", Face::TEXT)?;
+        canvas.text((6.0, 260.0), "bytes beside inputs and output", Face::TEXT)?;
         memory.y_ticks((5..=10).map(|power| (10f64.powi(power), sup("10", power))))?;
         memory.x_axis(ticks(), "length n")?;
         for (name, points, colour, mark) in &ways {
@@ -80,12 +80,13 @@ pub(crate) fn cost() -> Result<Picture> {
                 let points: Vec<_> = points.iter().map(value).collect();
                 plot.curve(&points, Stroke::new(*colour, 1.6))?;
                 plot.marks(&points, *mark, *colour)?;
-                let end = points[points.len() - 1];
-                let at = plot.at(end.0, end.1);
+                // Chapter 4 is the upper curve of both, and named above it.
+                let named = points[2];
+                let at = plot.at(named.0, named.1);
                 let (at, face) = if *colour == Colour::B {
-                    ((at.0 + 9.0, at.1), Face::TEXT)
+                    ((at.0 - 6.0, at.1 - 12.0), Face::ENDING)
                 } else {
-                    ((at.0, at.1 + 16.0), Face::ENDING)
+                    ((at.0 + 10.0, at.1 + 12.0), Face::TEXT)
                 };
                 canvas.text(at, *name, face.bold().colour(*colour))?;
             }

@@ -52,8 +52,8 @@ impl<F: NdFloat> KeyValueCache<F> {
 impl<F: NdFloat> KeyValueCache<F> {
     /// Writes the keys and values of the next positions behind the others.
     ///
-    /// `keys` are `(batch, kv_heads, new, d_k)` and `values` are `(batch, kv_heads, new, d_v)`. Keys
-    /// that are rotated by their position go in rotated.
+    /// `keys` are `(batch, kv_heads, new, d_k)` and `values` are `(batch, kv_heads,
+    /// new, d_v)`. Keys that are rotated by their position go in rotated.
     ///
     /// # Errors
     /// If there is no room for them, or a shape is not the cache's.
@@ -95,8 +95,9 @@ impl<F: NdFloat> KeyValueCache<F> {
 impl<F: NdFloat> KeyValueCache<F> {
     /// Answers queries from everything the cache holds.
     ///
-    /// `queries` are `(batch, heads, m, d_k)`, and the mask stretches to `(batch, heads, m, length)`. The
-    /// newest positions ask under `Mask::causal(m, length)`.
+    /// `queries` are `(batch, heads, m, d_k)`, and the mask stretches to `(batch,
+    /// heads, m, length)`. The newest positions ask under `Mask::causal(m,
+    /// length)`.
     ///
     /// # Errors
     /// As [`grouped_attention`].

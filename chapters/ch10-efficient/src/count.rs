@@ -8,7 +8,8 @@ pub struct Model {
     pub layers: usize,
     /// Heads of queries in a layer.
     pub heads: usize,
-    /// Heads of keys and values in a layer: as many (MHA), fewer (GQA), or one (MQA).
+    /// Heads of keys and values in a layer: as many (MHA), fewer (GQA), or one
+    /// (MQA).
     pub kv_heads: usize,
     /// Width of a query, a key and a value in one head.
     pub d_k: usize,
@@ -25,18 +26,20 @@ fn product(factors: &[usize]) -> u128 {
 }
 
 impl Model {
-    /// Multiplications and additions of one layer, for `m` queries and `n` keys: `2 m n d_k` for
-    /// `QKᵀ` and as many for `AV`, in each head.
+    /// Multiplications and additions of one layer, for `m` queries and `n` keys: `2
+    /// m n d_k` for `QKᵀ` and as many for `AV`, in each head.
     pub fn operations(&self, m: usize, n: usize) -> u128 {
         product(&[4, self.heads, m, n, self.d_k])
     }
 
-    /// Bytes of one layer's scores, all heads of them: what an attention that writes them down needs.
+    /// Bytes of one layer's scores, all heads of them: what an attention that
+    /// writes them down needs.
     pub fn score_bytes(&self, m: usize, n: usize) -> u128 {
         product(&[self.heads, m, n, self.bytes])
     }
 
-    /// Bytes of one layer's queries, keys, values and output: what nobody can do without.
+    /// Bytes of one layer's queries, keys, values and output: what nobody can do
+    /// without.
     pub fn operand_bytes(&self, m: usize, n: usize) -> u128 {
         let queries = product(&[2, self.heads, m, self.d_k, self.bytes]);
         queries.saturating_add(product(&[
@@ -66,16 +69,18 @@ impl Model {
 
 // ANCHOR: sent
 impl Model {
-    /// Bytes that each of several workers sends in one layer when keys and values go round a ring:
-    /// its share of the `n` keys and values, once for every other worker.
+    /// Bytes that each of several workers sends in one layer when keys and values
+    /// go round a ring: its share of the `n` keys and values, once for every other
+    /// worker.
     pub fn ring_bytes(&self, n: usize, workers: usize) -> u128 {
         let share = n.div_ceil(workers.max(1));
         let rounds = workers.saturating_sub(1);
         product(&[2, self.kv_heads, share, self.d_k, self.bytes, rounds])
     }
 
-    /// Bytes that a worker sends in one layer when keys and values stay where they are: its partial
-    /// result for `m` queries, an output and a log-sum-exp for each head.
+    /// Bytes that a worker sends in one layer when keys and values stay where they
+    /// are: its partial result for `m` queries, an output and a log-sum-exp for
+    /// each head.
     pub fn partial_bytes(&self, m: usize) -> u128 {
         product(&[self.heads, m, self.d_k.saturating_add(1), self.bytes])
     }

@@ -17,7 +17,8 @@ use std::ops::Range;
 
 /// `2^x` in every lane, to within 3 units in the last place; 0 below −126.5.
 ///
-/// A NaN stays NaN. Above 127 the result is not defined: the exponents of a softmax are never above 0.
+/// A NaN stays NaN. Above 127 the result is not defined: the exponents of a softmax are never above
+/// 0.
 // ANCHOR: exp2
 #[inline(always)]
 pub fn exp2<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
@@ -33,7 +34,8 @@ pub fn exp2<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     for i in (0..6).rev() {
         power = simd.mul_add_e_f32s(power, rest, simd.splat_f32s(SERIES[i]));
     }
-    // 2^whole: the last bits of `shifted` are whole + 127, and belong where a float has its exponent.
+    // 2^whole: the last bits of `shifted` are whole + 127, and belong where a float
+    // has its exponent.
     let bits = simd.transmute_u32s_f32s(shifted);
     let bits = simd.wrapping_dyn_shl_u32s(bits, simd.splat_u32s(23));
     simd.mul_f32s(power, simd.transmute_f32s_u32s(bits))
@@ -74,7 +76,8 @@ fn multiply_scores<S: Simd, const V: usize, const R: usize>(
     scores[..R].copy_from_slice(&sums);
 }
 
-/// `o_cj ← factor_j o_cj + Σ_r v_rc p_rj` for columns `c` of the values from `first` on.
+/// `o_cj ← factor_j o_cj + Σ_r v_rc p_rj` for columns `c` of the values from
+/// `first` on.
 #[inline(always)]
 fn multiply_values<S: Simd, const V: usize, const R: usize>(
     simd: S,
@@ -112,8 +115,8 @@ fn add_product<S: Simd, const V: usize>(
 }
 // ANCHOR_END: products
 
-/// A block of queries, as many as there are lanes in `V` vectors, and what they remember of the keys
-/// they have seen: the state of chapter 10's `Online`, once for every lane.
+/// A block of queries, as many as there are lanes in `V` vectors, and what they remember of the
+/// keys they have seen: the state of chapter 10's `Online`, once for every lane.
 // ANCHOR: block
 struct Block<S: Simd, const V: usize> {
     /// `Qᵀ`, a row for each of the `d_k` columns.
@@ -178,8 +181,9 @@ impl<S: Simd, const V: usize> Block<S, V> {
         }
     }
 
-    /// The online softmax of `n` scores, times `scale · log₂ e`: they become exponentials, and the result is
-    /// what everything older is to be multiplied by.
+    /// The online softmax of `n` scores, times `scale · log₂ e`: they become
+    /// exponentials, and the result is what everything older is to be multiplied
+    /// by.
     #[inline(always)]
     fn exponentiate(&mut self, simd: S, n: usize, scale: f32) -> [S::f32s; V] {
         let lowest = [simd.splat_f32s(f32::NEG_INFINITY); V];
@@ -194,7 +198,7 @@ impl<S: Simd, const V: usize> Block<S, V> {
         for l in 0..V {
             let new = simd.mul_f32s(largest[l], scale);
             let new = simd.max_f32s(new, self.largest[l]);
-            // −∞ − −∞ is not a number; while no key has been seen, anything may be subtracted.
+            // −∞ − −∞ is not a number; before the first key anything may be subtracted.
             let is_seen = simd.less_than_f32s(lowest[l], new);
             let finite = simd.select_f32s(is_seen, new, simd.splat_f32s(0.0));
             factor[l] = exp2(simd, simd.sub_f32s(self.largest[l], finite));
@@ -347,7 +351,8 @@ const LARGEST: f32 = 1e30;
 /// See [`LARGEST`].
 const TILE: usize = 128;
 
-/// The numbers of an array in the order of its axes, copied only if they lie otherwise.
+/// The numbers of an array in the order of its axes, copied only if they lie
+/// otherwise.
 fn flat<'a>(x: &ArrayView4<'a, f32>) -> Cow<'a, [f32]> {
     match x.to_slice() {
         Some(numbers) => Cow::Borrowed(numbers),
@@ -359,8 +364,8 @@ fn flat<'a>(x: &ArrayView4<'a, f32>) -> Cow<'a, [f32]> {
 /// Attention in `f32`, tiled, its heads and queries in parallel: the result of
 /// [`tiled_attention`], up to rounding, sooner.
 ///
-/// The shapes are those of [`tiled_attention`]. It needs no memory beside its inputs and output but some
-/// hundred kilobytes for each thread, if the inputs lie in memory in the order of their axes.
+/// The shapes are those of [`tiled_attention`]. It needs no memory beside its inputs and output but
+/// some hundred kilobytes for each thread, if the inputs lie in memory in the order of their axes.
 ///
 /// # Errors
 /// As [`Sizes::new`].
@@ -376,7 +381,8 @@ pub fn fast_attention(
     fast_attention_on(Arch::new(), queries, keys, values, visible)
 }
 
-/// The same with the instructions of a given processor; `Arch::Scalar` is every processor.
+/// The same with the instructions of a given processor; `Arch::Scalar` is every
+/// processor.
 ///
 /// # Errors
 /// As [`fast_attention`].
@@ -397,7 +403,7 @@ pub fn fast_attention_on(
         d_k,
         d_v,
     } = sizes;
-    // 0 · NaN is NaN, and sums of the very largest numbers overflow: the slow way knows how.
+    // 0 · NaN is NaN, and sums of the largest numbers overflow: the slow way knows how.
     if values.iter().any(|v| !(v.abs() < LARGEST)) {
         return tiled_attention(queries, keys, values, visible, TILE);
     }

@@ -6,8 +6,8 @@ use ch04_masks::{BatchedAttention, Mask, batched_attention};
 use ndarray::{Array4, ArrayView4, Axis, NdFloat};
 // ANCHOR_END: imports
 
-/// Every head of keys or values repeated in place, until there are `heads`: query head `i` uses head
-/// `i / (heads / kv_heads)`.
+/// Every head of keys or values repeated in place, until there are `heads`: query head `i` uses
+/// head `i / (heads / kv_heads)`.
 ///
 /// `x` is `(batch, kv_heads, n, d)`, the result is `(batch, heads, n, d)`.
 ///
@@ -43,8 +43,8 @@ pub fn group_size(heads: usize, kv_heads: usize) -> Result<usize> {
 // ANCHOR_END: repeat_heads
 
 /// Attention with grouped heads: multi-head attention if there are as many heads of keys and values
-/// as of queries (MHA), grouped-query attention if there are fewer (GQA), multi-query attention if there is
-/// one (MQA).
+/// as of queries (MHA), grouped-query attention if there are fewer (GQA), multi-query attention if
+/// there is one (MQA).
 ///
 /// `queries` are `(batch, heads, m, d_k)`, `keys` are `(batch, kv_heads, n, d_k)`, `values` are
 /// `(batch, kv_heads, n, d_v)`, and the mask stretches to `(batch, heads, m, n)`.

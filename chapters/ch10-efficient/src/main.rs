@@ -167,9 +167,7 @@ fn decoding() -> Result<()> {
 
 // ANCHOR: top_left
 fn top_left() -> Result<()> {
-    println!(
-        "# top-left: The newest of four positions, under a mask aligned at the top left"
-    );
+    println!("# top-left: The newest of four positions, under two masks");
     let (queries, keys) = second_example();
     let values = second_example_values();
     let newest = queries.slice(s![1.., ..]);

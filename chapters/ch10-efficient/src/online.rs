@@ -8,8 +8,8 @@ use ndarray::{
 };
 // ANCHOR_END: imports
 
-/// What one query remembers of the keys it has seen: the largest score, and relative to it the sum of
-/// the exponentials and the sum of the values they weigh.
+/// What one query remembers of the keys it has seen: the largest score, and relative to it the sum
+/// of the exponentials and the sum of the values they weigh.
 ///
 /// Source: Milakov, Gimelshein, *Online Normalizer Calculation for Softmax* (2018), algorithm 3.
 // ANCHOR: online
@@ -30,8 +30,8 @@ impl<F: NdFloat> Online<F> {
         }
     }
 
-    /// The next block of scores and values, `n` and `n × d_v`. A score of −∞ is a key that may not be
-    /// seen: its value does not matter.
+    /// The next block of scores and values, `n` and `n × d_v`. A score of −∞ is a
+    /// key that may not be seen: its value does not matter.
     ///
     /// # Errors
     /// If there is not one score for each value, or the values have another width.
@@ -78,8 +78,8 @@ impl<F: NdFloat> Online<F> {
         Ok(())
     }
 
-    /// The answer, and the log-sum-exp of all scores. Without a key that may be seen they are zeros
-    /// and −∞.
+    /// The answer, and the log-sum-exp of all scores. Without a key that may be
+    /// seen they are zeros and −∞.
     pub fn answer(&self) -> (Array1<F>, F) {
         if self.largest == F::neg_infinity() {
             return (self.mixed.clone(), self.largest);
@@ -94,15 +94,17 @@ impl<F: NdFloat> Online<F> {
 // ANCHOR: partial
 #[derive(Clone, Debug, PartialEq)]
 pub struct Partial<F> {
-    /// The answers as if there were no other keys, `(batch, heads, m, d_v)`; zeros where no key
-    /// might be seen.
+    /// The answers as if there were no other keys, `(batch, heads, m, d_v)`; zeros
+    /// where no key might be seen.
     pub output: Array4<F>,
-    /// The log-sum-exp of the scores, `(batch, heads, m)`; −∞ where no key might be seen.
+    /// The log-sum-exp of the scores, `(batch, heads, m)`; −∞ where no key might be
+    /// seen.
     pub log_sum_exp: Array3<F>,
 }
 
 impl<F: NdFloat> Partial<F> {
-    /// The answers to queries that have seen nothing yet; merging them with others changes nothing.
+    /// The answers to queries that have seen nothing yet; merging them with others
+    /// changes nothing.
     pub fn empty((batch, heads, m, d_v): (usize, usize, usize, usize)) -> Self {
         Self {
             output: Array4::zeros((batch, heads, m, d_v)),
@@ -117,8 +119,8 @@ impl<F: NdFloat> Partial<F> {
 /// # Errors
 /// If the two are not for equally many queries, heads and sequences, or not equally wide.
 ///
-/// Source: Dao et al., *FlashAttention* (2022), section 3.1, for blocks; Juravsky et al., *Hydragen*
-/// (2024), section 3.1, in this form.
+/// Source: Dao et al., *FlashAttention* (2022), section 3.1, for blocks; Juravsky et al.,
+/// *Hydragen* (2024), section 3.1, in this form.
 // ANCHOR: merge
 pub fn merge<F: NdFloat>(
     left: &Partial<F>,

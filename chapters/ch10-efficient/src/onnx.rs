@@ -56,9 +56,11 @@ pub struct OnnxInputs<'a, F> {
     pub values: ArrayViewD<'a, F>,
     /// A mask of one to four axes, the last of which may be too short.
     pub mask: Option<OnnxMask<'a, F>>,
-    /// Keys `(batch, kv_heads, past, d_k)` and values `(batch, kv_heads, past, d_v)` that come before.
+    /// Keys `(batch, kv_heads, past, d_k)` and values `(batch, kv_heads, past,
+    /// d_v)` that come before.
     pub past: Option<(ArrayView4<'a, F>, ArrayView4<'a, F>)>,
-    /// How many keys of each sequence are not padding: `nonpad_kv_seqlen`, opset 24.
+    /// How many keys of each sequence are not padding: `nonpad_kv_seqlen`, opset
+    /// 24.
     pub lengths: Option<&'a [usize]>,
 }
 
@@ -90,9 +92,9 @@ impl<F: NdFloat> OnnxAttention<F> {
     /// The operator.
     ///
     /// # Errors
-    /// If the shapes do not fit each other, inputs with three axes come without numbers of heads or those
-    /// with four have other ones, past keys come together with lengths, or the scale or the softcap is
-    /// negative or not finite.
+    /// If the shapes do not fit each other, inputs with three axes come without
+    /// numbers of heads or those with four have other ones, past keys come together
+    /// with lengths, or the scale or the softcap is negative or not finite.
     ///
     /// Source: ONNX, *Attention*, opsets 23 and 24.
     pub fn attend(&self, inputs: &OnnxInputs<F>) -> Result<OnnxAnswer<F>> {
@@ -287,7 +289,8 @@ fn stretch<T: Copy>(
 }
 
 impl<F: NdFloat> OnnxAttention<F> {
-    /// Where attention is allowed by the order of positions and the lengths of the sequences.
+    /// Where attention is allowed by the order of positions and the lengths of the
+    /// sequences.
     fn rule(
         &self,
         (batch, _, m, n): Shape,

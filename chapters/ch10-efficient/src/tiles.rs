@@ -33,8 +33,9 @@ impl Sizes {
     /// The sizes of these queries, keys and values, with grouped heads or without.
     ///
     /// # Errors
-    /// If batches or widths differ, the width is 0, there is not one value for each key, the heads of
-    /// keys do not divide those of the queries, or the mask does not fit.
+    /// If batches or widths differ, the width is 0, there is not one value for each
+    /// key, the heads of keys do not divide those of the queries, or the mask does
+    /// not fit.
     pub fn new<F>(
         queries: ArrayView4<F>,
         keys: ArrayView4<F>,
@@ -111,8 +112,8 @@ pub fn partial_attention<F: NdFloat>(
 /// its weights.
 ///
 /// `queries` are `(batch, heads, m, d_k)`, `keys` are `(batch, kv_heads, n, d_k)`, `values` are
-/// `(batch, kv_heads, n, d_v)`, the result is `(batch, heads, m, d_v)`. A mask beside the rule stretches
-/// to `(batch, heads, m, n)`.
+/// `(batch, kv_heads, n, d_v)`, the result is `(batch, heads, m, d_v)`. A mask beside the rule
+/// stretches to `(batch, heads, m, n)`.
 ///
 /// # Errors
 /// If the tile is 0, or as [`Sizes::new`].

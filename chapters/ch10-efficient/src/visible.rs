@@ -11,7 +11,8 @@ use std::ops::Range;
 // ANCHOR: visible
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Visible<'a> {
-    /// How many keys a query sees at most, up to its own position; `None` if it sees all.
+    /// How many keys a query sees at most, up to its own position; `None` if it
+    /// sees all.
     reach: Option<usize>,
     mask: Option<&'a Mask>,
 }
@@ -25,7 +26,8 @@ impl<'a> Visible<'a> {
         }
     }
 
-    /// As [`Mask::causal`]: no query sees what comes after it, and the last one sees every key.
+    /// As [`Mask::causal`]: no query sees what comes after it, and the last one
+    /// sees every key.
     pub fn causal() -> Self {
         Self {
             reach: Some(usize::MAX),
@@ -65,7 +67,8 @@ impl<'a> Visible<'a> {
 
 // ANCHOR: span
 impl Visible<'_> {
-    /// The keys that the rule, without the mask, shows to query `i` of `m`, where there are `n` keys.
+    /// The keys that the rule, without the mask, shows to query `i` of `m`, where
+    /// there are `n` keys.
     pub fn span(&self, i: usize, m: usize, n: usize) -> Range<usize> {
         let Some(reach) = self.reach else {
             return 0..n;
@@ -86,7 +89,8 @@ impl Visible<'_> {
 
 // ANCHOR: block
 impl Visible<'_> {
-    /// The mask of a block: of these queries, out of `m`, and these keys, out of `n`.
+    /// The mask of a block: of these queries, out of `m`, and these keys, out of
+    /// `n`.
     pub fn block(
         &self,
         (rows, m): (Range<usize>, usize),

@@ -19,7 +19,8 @@ struct Shard<F> {
     values: Array4<F>,
 }
 
-/// `n` positions cut into one run for each worker, none longer than another by more than 1.
+/// `n` positions cut into one run for each worker, none longer than another by more
+/// than 1.
 fn cut(n: usize, workers: usize) -> impl Fn(usize) -> Range<usize> {
     let (each, more) = (n / workers, n % workers);
     let start = move |worker: usize| worker * each + worker.min(more);
@@ -44,8 +45,8 @@ fn from_shard<F: NdFloat>(
 /// Attention with keys and values spread over workers: each answers all queries from what it holds,
 /// and sends home its outputs and log-sum-exps, which are merged.
 ///
-/// The shapes are those of [`tiled_attention`](crate::tiled_attention), and so is the result, in whatever order the partial
-/// results arrive, up to rounding.
+/// The shapes are those of [`tiled_attention`](crate::tiled_attention), and so is the result, in
+/// whatever order the partial results arrive, up to rounding.
 ///
 /// # Errors
 /// If there are no workers, or as [`Sizes::new`].
@@ -91,11 +92,12 @@ pub fn spread_attention<F: NdFloat>(
 }
 // ANCHOR_END: spread_attention
 
-/// Attention in a ring: each worker keeps its share of the queries, and the shares of keys and values go
-/// round. After as many steps as there are workers every query has met every key, and nobody ever
-/// held more than one share.
+/// Attention in a ring: each worker keeps its share of the queries, and the shares of keys and
+/// values go round. After as many steps as there are workers every query has met every key, and
+/// nobody ever held more than one share.
 ///
-/// The shapes are those of [`tiled_attention`](crate::tiled_attention), and so is the result, up to rounding.
+/// The shapes are those of [`tiled_attention`](crate::tiled_attention), and so is the result, up to
+/// rounding.
 ///
 /// # Errors
 /// If there are no workers, or as [`Sizes::new`].

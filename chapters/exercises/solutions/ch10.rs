@@ -5,8 +5,8 @@ use ch04_masks::Mask;
 use ch10_efficient::{Model, Partial, Visible, grouped_attention, merge};
 use ndarray::{Array4, ArrayView4, Axis, concatenate, s};
 
-/// Exercise 1: the bytes of the cache of 24 layers, each with 16 heads of keys and values of width 64, for
-/// 1000 tokens in 16-bit numbers.
+/// Exercise 1: the bytes of the cache of 24 layers, each with 16 heads of keys and values of width
+/// 64, for 1000 tokens in 16-bit numbers.
 // ANCHOR: cache_by_hand
 pub fn cache_by_hand() -> u128 {
     // ANCHOR: cache_by_hand_body
@@ -29,8 +29,8 @@ pub fn merge_all(parts: &[Partial<f64>]) -> Result<Partial<f64>> {
 }
 // ANCHOR_END: merge_all
 
-/// Exercise 3: how many tiles of `tile × tile` scores a window of `width` looks at, for `n` queries and
-/// keys.
+/// Exercise 3: how many tiles of `tile × tile` scores a window of `width` looks at, for `n` queries
+/// and keys.
 // ANCHOR: tiles_of_window
 pub fn tiles_of_window(n: usize, tile: usize, width: usize) -> Result<usize> {
     // ANCHOR: tiles_of_window_body
@@ -43,8 +43,8 @@ pub fn tiles_of_window(n: usize, tile: usize, width: usize) -> Result<usize> {
 }
 // ANCHOR_END: tiles_of_window
 
-/// Exercise 4: the answers of a sequence under a window, with no more than `width` keys and values kept at
-/// any time.
+/// Exercise 4: the answers of a sequence under a window, with no more than `width` keys and values
+/// kept at any time.
 ///
 /// `queries` are `(batch, heads, n, d_k)`, `keys` are `(batch, kv_heads, n, d_k)`, `values` are
 /// `(batch, kv_heads, n, d_v)`, the result is `(batch, heads, n, d_v)`.
