@@ -1,4 +1,4 @@
-//! The operator `Attention` of ONNX, opset 23 and 24, from the stages of this book.
+//! The operator `Attention` of ONNX, opsets 23 to 25, from the stages of this book.
 
 // ANCHOR: imports
 use anyhow::{Context, Result, bail, ensure};
@@ -23,6 +23,9 @@ pub struct OnnxAttention<F> {
     pub softcap: F,
     /// Whether a query may not see what comes after it.
     pub is_causal: bool,
+    /// How many keys before its own position a query may see, and how many after it;
+    /// `None` for all. Opset 25.
+    pub window: (Option<usize>, Option<usize>),
     /// Heads of the queries, and of keys and values, for inputs with three axes.
     pub heads: Option<(usize, usize)>,
     /// Which scores to give out: `qk_matmul_output_mode`.
@@ -96,7 +99,7 @@ impl<F: NdFloat> OnnxAttention<F> {
     /// numbers of heads or those with four have other ones, past keys come together
     /// with lengths, or the scale or the softcap is negative or not finite.
     ///
-    /// Source: ONNX, *Attention*, opsets 23 and 24.
+    /// Source: ONNX, *Attention*, opsets 23 to 25.
     pub fn attend(&self, inputs: &OnnxInputs<F>) -> Result<OnnxAnswer<F>> {
         // Cut into heads, put behind the past, and repeated for their groups.
         let (heads, kv_heads) = self.heads.unzip();
@@ -305,15 +308,24 @@ impl<F: NdFloat> OnnxAttention<F> {
             real.len()
         );
         let padding = Mask::padding(real, n)?;
-        if !self.is_causal {
-            return Ok(padding);
-        }
         // Query i of sequence b stands behind all that was there before the queries came.
-        let causal = Mask::from_fn((batch, 1, m, n), |b, _, i, j| match lengths {
-            Some(lengths) => j + m <= i + lengths[b],
-            None => j <= i + past,
+        let distance = |b: usize, i: usize, j: usize| {
+            let before = match lengths {
+                Some(lengths) => lengths[b] as i128 - m as i128,
+                None => past as i128,
+            };
+            i as i128 + before - j as i128
+        };
+        let within = |distance: i128, most: Option<usize>| {
+            most.is_none_or(|most| distance <= most as i128)
+        };
+        let (left, right) = self.window;
+        let near = Mask::from_fn((batch, 1, m, n), |b, _, i, j| {
+            let distance = distance(b, i, j);
+            let is_seen = distance >= 0 || !self.is_causal;
+            is_seen && within(distance, left) && within(-distance, right)
         });
-        &causal & &padding
+        &near & &padding
     }
 }
 
