@@ -404,7 +404,7 @@ pub fn fast_attention_on(
         d_v,
     } = sizes;
     // 0 · NaN is NaN, and sums of the largest numbers overflow: the slow way knows how.
-    if values.iter().any(|v| !(v.abs() < LARGEST)) {
+    if !values.iter().all(|v| v.abs() < LARGEST) {
         return tiled_attention(queries, keys, values, visible, TILE);
     }
     let mut output = Array4::zeros((batch, heads, m, d_v));

@@ -35,7 +35,7 @@ pub fn repeat_heads<F: NdFloat>(
 /// If they cannot share evenly.
 pub fn group_size(heads: usize, kv_heads: usize) -> Result<usize> {
     ensure!(
-        heads == kv_heads || (kv_heads > 0 && heads % kv_heads == 0),
+        heads.is_multiple_of(kv_heads),
         "{heads} heads of queries cannot share {kv_heads} heads of keys and values evenly"
     );
     Ok(heads.checked_div(kv_heads).unwrap_or(1).max(1))
