@@ -9,6 +9,7 @@ use ch04_masks::{
 use ch05_multihead::{MultiHeadAnswer, MultiHeadAttention, Projection, merge_heads, split_heads};
 use ch06_self_attention::self_attention;
 use ch07_cross_attention::cross_attention;
+use ch10_efficient::repeat_heads;
 use ndarray::{
     Array, Array1, Array2, Array3, Array4, ArrayD, ArrayView1, Axis, Dimension, Ix2, IxDyn,
     NdFloat, s,
@@ -242,10 +243,8 @@ fn answer<F: NdFloat>(
     causal: fn(usize, usize) -> Mask,
 ) -> Array4<F> {
     let (_, heads, m, _) = q.dim();
-    let (_, key_heads, n, _) = k.dim();
-    // Query head i reads key head i / (heads / key_heads).
-    let shared: Vec<usize> = (0..heads).map(|i| i / (heads / key_heads)).collect();
-    let (k, v) = (k.select(Axis(1), &shared), v.select(Axis(1), &shared));
+    let n = k.dim().2;
+    let [k, v] = [k, v].map(|x| repeat_heads(x.view(), heads).unwrap());
     let has_mask = case.value["inputs"]["mask"].is_object();
     let mut mask = Mask::everything();
     if case.is_causal() {

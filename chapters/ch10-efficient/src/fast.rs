@@ -308,19 +308,40 @@ impl Job<'_> {
         let Sizes { m, n, .. } = self.sizes;
         let first = self.visible.span(rows.start, m, n);
         let last = self.visible.span(rows.end - 1, m, n);
-        let all_seen = last.start <= columns.start && columns.end <= first.end;
-        if all_seen && self.allowed.is_none() {
-            return;
+        if columns.start < last.start || first.end < columns.end {
+            let spans = rows.clone().map(|i| self.visible.span(i, m, n));
+            let spans: Vec<_> = spans.collect();
+            forbid(scores, &columns, |j| {
+                spans.iter().map(move |s| s.contains(&j))
+            });
         }
-        let spans: Vec<_> =
-            rows.clone().map(|i| self.visible.span(i, m, n)).collect();
-        let lanes = scores.len() / columns.len();
-        for (scores, j) in scores.chunks_exact_mut(lanes).zip(columns) {
-            for ((e, i), span) in scores.iter_mut().zip(rows.clone()).zip(&spans) {
-                let allowed = self.allowed.is_none_or(|allowed| allowed[[i, j]]);
-                if !(allowed && span.contains(&j)) {
-                    *e = f32::NEG_INFINITY;
+        let Some(allowed) = self.allowed else { return };
+        if allowed.strides()[0] == 0 {
+            // A mask about keys alone, such as padding: a row of scores at a time.
+            let lanes = scores.len() / columns.len();
+            for (scores, j) in scores.chunks_exact_mut(lanes).zip(columns) {
+                if !allowed[[rows.start, j]] {
+                    scores.fill(f32::NEG_INFINITY);
                 }
+            }
+        } else {
+            let column = |j| rows.clone().map(move |i| allowed[[i, j]]);
+            forbid(scores, &columns, column);
+        }
+    }
+}
+
+/// −∞ wherever `allowed` says no, which says it for each key and all queries at hand.
+fn forbid<I: Iterator<Item = bool>>(
+    scores: &mut [f32],
+    columns: &Range<usize>,
+    allowed: impl Fn(usize) -> I,
+) {
+    let lanes = scores.len() / columns.len();
+    for (scores, j) in scores.chunks_exact_mut(lanes).zip(columns.clone()) {
+        for (e, allowed) in scores.iter_mut().zip(allowed(j)) {
+            if !allowed {
+                *e = f32::NEG_INFINITY;
             }
         }
     }
@@ -331,11 +352,13 @@ impl WithSimd for Job<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        // Sixteen sums have to fit into the registers, beside what is multiplied.
-        if S::REGISTER_COUNT >= 32 {
-            self.run::<S, 4>(simd);
-        } else {
-            self.run::<S, 2>(simd);
+        // Sixteen sums have to fit into the registers, beside what is multiplied; and for a
+        // few queries a few lanes will do.
+        let needed = self.sizes.m.div_ceil(S::F32_LANES);
+        match needed {
+            1 => self.run::<S, 1>(simd),
+            3.. if S::REGISTER_COUNT >= 32 => self.run::<S, 4>(simd),
+            _ => self.run::<S, 2>(simd),
         }
     }
 }
