@@ -154,6 +154,8 @@ pub fn ring_attention<F: NdFloat>(
                 Ok(seen.output)
             }));
         }
+        // Whoever waits for a neighbour that has gone is told so.
+        drop(senders);
         let joined = threads.into_iter().map(|thread| {
             let answer = thread.join();
             answer.unwrap_or_else(|_| Err(anyhow!("a worker has panicked")))
