@@ -1625,6 +1625,9 @@ fn chapter_10_parts(table: &mut Table) {
             see(vec![], ones((0, 2))).unwrap() == (zeros(2), NEG_INFINITY)
         });
     table
+        .of("ch10_efficient::rising_example")
+        .gives("nothing", || rising_example().1.dim() == (4, 2));
+    table
         .of("ch10_efficient::Partial::empty")
         .gives("no queries", || {
             Partial::<f64>::empty((0, 0, 0, 0)).output.is_empty()

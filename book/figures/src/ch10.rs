@@ -1,13 +1,14 @@
 //! What attention costs, and how to pay less.
 
 use anyhow::{Context, Result, ensure};
-use ch10_efficient::{Visible, group_size};
+use ch10_efficient::{Online, Visible, group_size, rising_example};
+use ndarray::s;
 
 use crate::canvas::{Canvas, Face, Mark, Point, Stroke};
 use crate::cells::Cells;
 use crate::chart::{Plot, Scale};
 use crate::picture::Picture;
-use crate::style::{Colour, numbered, short, sub, sup};
+use crate::style::{Colour, number, numbered, short, sub, sup};
 
 /// What `tests/fixtures/speed/measure.py` wrote.
 const MEASURED: &str = include_str!("../../../tests/fixtures/speed/measured.csv");
@@ -303,5 +304,128 @@ pub(crate) fn groups() -> Result<Picture> {
             }
         }
         Ok(())
+    })
+}
+
+/// The exponentials of the example's scores as its keys are read, relative to the largest so far.
+pub(crate) fn online() -> Result<Picture> {
+    let (scores, values) = rising_example();
+    let n = scores.len();
+    let mut online = Online::new(values.ncols());
+    let mut steps = Vec::new();
+    for j in 0..n {
+        online.see(scores.slice(s![j..=j]), values.slice(s![j..=j, ..]))?;
+        let seen = scores.slice(s![..=j]);
+        let largest = seen.fold(f64::NEG_INFINITY, |a, &b| a.max(b));
+        let exponentials: Vec<_> = seen.iter().map(|e| (e - largest).exp()).collect();
+        // log-sum-exp = max + log Σ exp(e − max)
+        let sum = (online.answer().1 - largest).exp();
+        ensure!(
+            (sum - exponentials.iter().sum::<f64>()).abs() < 1e-12,
+            "the online softmax sums to {sum}, not to what is drawn"
+        );
+        steps.push((largest, sum, exponentials));
+    }
+    let said: Vec<_> = steps
+        .iter()
+        .map(|(largest, sum, exponentials)| {
+            let bars: Vec<_> = exponentials.iter().map(|x| number(*x, 2)).collect();
+            format!(
+                "largest {}, sum {}, bars {}",
+                short(*largest),
+                number(*sum, 2),
+                bars.join(", ")
+            )
+        })
+        .collect();
+    let alt = format!(
+        "{n} keys with the scores {}, read one after the other, and the exponentials of those seen so far, \
+         relative to the largest. {}.",
+        scores
+            .iter()
+            .map(|&e| short(e))
+            .collect::<Vec<_>>()
+            .join(", "),
+        said.join("; ")
+    );
+    Picture::paint((360, 196), alt, |canvas| {
+        let (bottom, top) = (132.0, 44.0);
+        let y = Scale::linear((0.0, 1.0), (bottom, top));
+        for (j, (largest, sum, exponentials)) in steps.iter().enumerate() {
+            let left = 8.0 + 88.0 * j as f64;
+            let title = format!("{} = {}", sub("e", j + 1), short(scores[j]));
+            canvas.text((left + 39.0, 12.0), title, Face::CENTRED.bold())?;
+            for (i, &x) in exponentials.iter().enumerate() {
+                let from = left + 2.0 + 19.0 * i as f64;
+                let colour = if i == j { Colour::B } else { Colour::A };
+                canvas.fill((from, bottom), (from + 15.0, y.at(x)), colour, 0.8)?;
+            }
+            let ends = ((left, bottom), (left + 78.0, bottom));
+            canvas.line(ends.0, ends.1, Stroke::new(Colour::Line, 1.0))?;
+            let middle = left + 39.0;
+            let text = format!("μ = {}", short(*largest));
+            canvas.text((middle, bottom + 16.0), text, Face::CENTRED)?;
+            let text = format!("ℓ = {}", number(*sum, 2));
+            canvas.text((middle, bottom + 33.0), text, Face::CENTRED)?;
+        }
+        let text = "orange: the new key; blue: those before it";
+        canvas.text((180.0, 188.0), text, Face::CENTRED.size(11.0).muted())
+    })
+}
+
+/// Which scores share a vector: those of neighbouring keys, or those of neighbouring queries.
+pub(crate) fn lanes() -> Result<Picture> {
+    let lanes = 4;
+    let alt = format!(
+        "Two ways to lay scores into vectors of {lanes} lanes. With {lanes} keys of a query in a vector, the \
+         largest score is spread over its lanes. With {lanes} queries in a vector, one for each key, the largest of \
+         each query stays in its own lane."
+    );
+    Picture::paint((360, 238), alt, |canvas| {
+        let grid = |left: f64| Cells {
+            at: (left, 62.0),
+            cell: (27.0, 24.0),
+            shape: (lanes, lanes),
+        };
+        let (keys, queries) = (numbered("k", lanes), numbered("q", lanes));
+        let left = grid(40.0);
+        let right = grid(228.0);
+        for (cells, title, rows, columns, colour) in [
+            (left, "keys side by side", &queries, &keys, Colour::B),
+            (right, "queries side by side", &keys, &queries, Colour::A),
+        ] {
+            let face = Face::CENTRED.bold().colour(colour);
+            canvas.text((cells.centre(), 14.0), title, face)?;
+            cells.row_names(canvas, rows)?;
+            cells.column_names(canvas, columns)?;
+            let to = cells.corner(1, lanes);
+            canvas.fill(cells.at, to, colour, 0.3)?;
+            cells.frames(canvas)?;
+        }
+        // On the left along the row, on the right down the columns.
+        let stroke = Stroke::new(Colour::B, 1.4);
+        let y = left.middle(0, 0).1;
+        let end = left.corner(0, lanes).0;
+        canvas.arrow((left.at.0 + 8.0, y), (end + 14.0, y), stroke)?;
+        let face = Face::TEXT.colour(Colour::B);
+        canvas.text((end + 18.0, y), "μ", face.bold())?;
+        let below = right.corner(lanes, 0).1;
+        let sums = Cells {
+            at: (right.at.0, below + 22.0),
+            cell: right.cell,
+            shape: (1, lanes),
+        };
+        for j in 0..lanes {
+            let x = right.middle(0, j).0;
+            let stroke = Stroke::new(Colour::A, 1.4);
+            canvas.arrow((x, right.middle(0, j).1), (x, below + 20.0), stroke)?;
+            let to = sums.corner(1, j + 1);
+            canvas.fill(sums.corner(0, j), to, Colour::A, 0.3)?;
+        }
+        sums.frames(canvas)?;
+        sums.row_names(canvas, &["μ"])?;
+        let face = Face::CENTRED.size(11.0).muted();
+        canvas.text((left.centre(), 226.0), "gathered from the lanes", face)?;
+        canvas.text((right.centre(), 226.0), "lane by lane, all at once", face)
     })
 }

@@ -94,7 +94,9 @@ pub fn all() -> &'static [Figure] {
         Figure::new("ch07", "alignment", ch07::alignment),
         Figure::new("ch10", "cost", ch10::cost),
         Figure::new("ch10", "groups", ch10::groups),
+        Figure::new("ch10", "online", ch10::online),
         Figure::new("ch10", "tiles", ch10::tiles),
+        Figure::new("ch10", "lanes", ch10::lanes),
         Figure::new("ch10", "ring", ch10::ring),
     ];
     FIGURES

@@ -24,7 +24,7 @@ pub use cache::KeyValueCache;
 pub use count::Model;
 pub use fast::{exp2, fast_attention, fast_attention_on};
 pub use groups::{group_size, grouped_attention, repeat_heads};
-pub use online::{Online, Partial, merge};
+pub use online::{Online, Partial, merge, rising_example};
 pub use onnx::{OnnxAnswer, OnnxAttention, OnnxInputs, OnnxMask, ScoreOutput};
 pub use tiles::{Sizes, partial_attention, tiled_attention};
 pub use visible::Visible;

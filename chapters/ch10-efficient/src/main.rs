@@ -214,18 +214,10 @@ fn groups() -> Result<()> {
 }
 // ANCHOR_END: groups
 
-/// The scores and values that are read key by key.
 // ANCHOR: online
-fn four_keys() -> (Array1<f64>, Array2<f64>) {
-    (
-        array![0.5, -1.0, 3.0, 2.5],
-        array![[-2.0, 1.5], [2.0, 0.5], [-1.5, -1.5], [-2.0, -0.75]],
-    )
-}
-
 fn online() -> Result<()> {
     println!("# online: Four keys, read one after the other");
-    let (scores, values) = four_keys();
+    let (scores, values) = rising_example();
     let mut online = Online::new(2);
     for j in 0..4 {
         online.see(scores.slice(s![j..=j]), values.slice(s![j..=j, ..]))?;
@@ -490,7 +482,7 @@ fn wrong_way() -> Result<()> {
     println!(
         "# wrong-way: Old sums multiplied by exp(max' − max) instead of exp(max − max')"
     );
-    let (scores, values) = four_keys();
+    let (scores, values) = rising_example();
     let read = |sign: f64| {
         let (mut largest, mut sum) = (f64::NEG_INFINITY, 0.0);
         let mut mixed = Array1::<f64>::zeros(2);
@@ -535,7 +527,7 @@ fn two_empty() {
 // ANCHOR: averaged
 fn averaged() -> Result<()> {
     println!("# averaged: Partial outputs averaged, without their log-sum-exps");
-    let (scores, values) = four_keys();
+    let (scores, values) = rising_example();
     let half = |from: usize| {
         let places = from..from + 2;
         let weights = softmax(scores.slice(s![places.clone()]));

@@ -4,7 +4,8 @@
 use anyhow::{Result, ensure};
 use ch02_softmax::{log_sum_exp, softmax};
 use ndarray::{
-    Array1, Array3, Array4, ArrayView1, ArrayView2, Axis, NdFloat, Zip, array,
+    Array1, Array2, Array3, Array4, ArrayView1, ArrayView2, Axis, NdFloat, Zip,
+    array,
 };
 // ANCHOR_END: imports
 
@@ -155,3 +156,14 @@ pub fn merge<F: NdFloat>(
     Ok(merged)
 }
 // ANCHOR_END: merge
+
+/// The scores and values of this chapter's example: one query and four keys, of which the
+/// third is louder than those before it.
+// ANCHOR: rising_example
+pub fn rising_example() -> (Array1<f64>, Array2<f64>) {
+    (
+        array![0.5, -1.0, 3.0, 2.5],
+        array![[-2.0, 1.5], [2.0, 0.5], [-1.5, -1.5], [-2.0, -0.75]],
+    )
+}
+// ANCHOR_END: rising_example
