@@ -365,7 +365,7 @@ pub(crate) fn online() -> Result<Picture> {
             let middle = left + 39.0;
             let text = format!("μ = {}", short(*largest));
             canvas.text((middle, bottom + 16.0), text, Face::CENTRED)?;
-            let text = format!("ℓ = {}", number(*sum, 2));
+            let text = format!("sum {}", number(*sum, 2));
             canvas.text((middle, bottom + 33.0), text, Face::CENTRED)?;
         }
         let text = "orange: the new key; blue: those before it";

@@ -116,7 +116,7 @@ fn add_product<S: Simd, const V: usize>(
 // ANCHOR_END: products
 
 /// A block of queries, as many as there are lanes in `V` vectors, and what they remember of the
-/// keys they have seen: the state of chapter 10's `Online`, once for every lane.
+/// keys they have seen: the state of `Online`, once for every lane.
 // ANCHOR: block
 struct Block<S: Simd, const V: usize> {
     /// `Qᵀ`, a row for each of the `d_k` columns.
