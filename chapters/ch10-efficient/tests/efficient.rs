@@ -287,6 +287,10 @@ fn the_fast_way_over_many_blocks() {
     let (m, n) = (603, 1207);
     let three = (wave(4, m, 0.37), wave(2, n, 0.73), wave(2, n, 1.9));
     let padding = Mask::padding(&[1100, 13], n).unwrap();
+    // Of every key some queries may see it and others not, and key blocks as a whole.
+    let table = Mask::from_fn((2, 4, m, n), |b, h, i, j| {
+        (i * 5 + j * 3 + h + b) % 7 < 4 && (j < 500 || j > 1100)
+    });
     let cases = [
         (Visible::everything(), Mask::everything()),
         (Visible::causal(), Mask::causal(m, n)),
@@ -294,6 +298,7 @@ fn the_fast_way_over_many_blocks() {
             Visible::window(70).unwrap(),
             Mask::window(m, n, 70).unwrap(),
         ),
+        (Visible::everything().and(&table), table.clone()),
         (
             Visible::causal().and(&padding),
             (&Mask::causal(m, n) & &padding).unwrap(),
