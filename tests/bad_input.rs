@@ -704,6 +704,15 @@ fn chapter_4_masks(table: &mut Table) {
             open((1, 1, 1, 2)).fit(shape).map(|_| ())
         });
     table
+        .of("ch04_masks::Mask::transposed")
+        .gives("empty", move || {
+            nothing((0, 1, 2, 3)).transposed() == nothing((0, 1, 3, 2))
+                && nothing((1, 1, 0, 3)).transposed() == nothing((1, 1, 3, 0))
+        })
+        .gives("more queries than keys", || {
+            Mask::causal(3, 1).transposed().to_string() == " · · 1"
+        });
+    table
         .of("ch04_masks::Mask::to_additive")
         .gives("empty", move || {
             open((0, 1, 1, 3)).to_additive::<f64>().is_empty()
@@ -988,6 +997,21 @@ fn chapter_5_parts(table: &mut Table) {
         .of("ch05_multihead::Projection::bias")
         .gives("none", || Projection::from(ones((2, 3))).bias().is_none());
     table
+        .of("ch05_multihead::Projection::numbers_mut")
+        .gives("empty", || {
+            let mut projection = Projection::from(ones((0, 3)));
+            let (weight, bias) = projection.numbers_mut();
+            weight.dim() == (0, 3) && bias.is_none()
+        })
+        .gives_each(NOT_FINITE, |x| {
+            let mut projection = Projection::new(ones((1, 1)), Some(ones(1))).unwrap();
+            let (mut weight, bias) = projection.numbers_mut();
+            weight[[0, 0]] = x;
+            bias.unwrap()[0] = x;
+            let y = projection.apply(ones((1, 1, 1)).view()).unwrap();
+            y[[0, 0, 0]].to_bits() == x.to_bits()
+        });
+    table
         .of("ch05_multihead::Projection::parameters")
         .gives("empty", || Projection::from(ones((0, 3))).parameters() == 0);
     table
@@ -1078,6 +1102,13 @@ fn chapter_5_parts(table: &mut Table) {
         let dropped = dropout(all(NAN, (1, 1, 4, 4)).view(), 0.5, &mut rng()).unwrap();
         dropped.iter().all(|a| a.is_nan() || *a == 0.0)
     });
+    let mut of = table.of("ch05_multihead::check_probability");
+    for p in [1.0, -0.1, 1.5, NAN, INFINITY, NEG_INFINITY] {
+        of = of.refuses(format!("p = {p}"), [p], move || check_probability(p));
+    }
+    of.gives_each([0.0, -0.0, 5e-324, 1.0 - f64::EPSILON / 2.0], |p| {
+        check_probability(p).is_ok()
+    });
     let answer = |weights: Array4<f64>| MultiHeadAnswer {
         output: zeros((1, 1, 1)),
         weights,
@@ -1152,15 +1183,23 @@ fn chapter_5_attention(table: &mut Table) {
                 .unwrap();
             all_nan(&memory.keys) && !memory.values.iter().any(|v| v.is_nan())
         });
-    type Ask = fn((usize, usize, usize), &Memory<f64>, &Mask) -> Result<MultiHeadAnswer<f64>>;
-    let ask: Ask =
-        |queries, memory, mask| two_headed([3, 5, 6, 3]).ask(ones(queries).view(), memory, mask);
+    type Ask = fn((usize, usize, usize), &Memory<f64>, &Mask) -> Result<Array3<f64>>;
+    let ask: Ask = |queries, memory, mask| {
+        let answer = two_headed([3, 5, 6, 3]).ask(ones(queries).view(), memory, mask);
+        Ok(answer?.output)
+    };
+    let steps: Ask = |queries, memory, mask| {
+        let steps = two_headed([3, 5, 6, 3]).ask_in_steps(ones(queries).view(), memory, mask);
+        Ok(steps?.output)
+    };
     let train: Ask = |queries, memory, mask| {
         let attention = two_headed([3, 5, 6, 3]).with_dropout(0.5)?;
-        attention.ask_in_training(ones(queries).view(), memory, mask, &mut rng())
+        let steps = attention.ask_in_training(ones(queries).view(), memory, mask, &mut rng());
+        Ok(steps?.output)
     };
     for (function, ask) in [
         ("ch05_multihead::MultiHeadAttention::ask", ask),
+        ("ch05_multihead::MultiHeadAttention::ask_in_steps", steps),
         ("ch05_multihead::MultiHeadAttention::ask_in_training", train),
     ] {
         let good = || memory([1, 2, 4, 2], [1, 2, 4, 2]);
@@ -1214,15 +1253,15 @@ fn chapter_5_attention(table: &mut Table) {
                 move || ask((1, 1, 3), &good(), &Mask::causal(1, 9)),
             )
             .gives("no queries", move || {
-                ask((1, 0, 3), &good(), &everything()).unwrap().output == zeros((1, 0, 3))
+                ask((1, 0, 3), &good(), &everything()).unwrap() == zeros((1, 0, 3))
             })
             .gives("an empty memory", move || {
                 let empty = memory([1, 2, 0, 2], [1, 2, 0, 2]);
-                ask((1, 2, 3), &empty, &everything()).unwrap().output == zeros((1, 2, 3))
+                ask((1, 2, 3), &empty, &everything()).unwrap() == zeros((1, 2, 3))
             })
             .gives("nothing allowed", move || {
                 let nothing = Mask::from_fn((1, 1, 1, 1), |_, _, _, _| false);
-                ask((1, 2, 3), &good(), &nothing).unwrap().output == zeros((1, 2, 3))
+                ask((1, 2, 3), &good(), &nothing).unwrap() == zeros((1, 2, 3))
             });
     }
     table
@@ -1249,6 +1288,15 @@ fn chapter_5_attention(table: &mut Table) {
                 .projections()
                 .map(|p| p.weight().dim())
                 == [(3, 4), (5, 4), (6, 4), (4, 7)]
+        });
+    table
+        .of("ch05_multihead::MultiHeadAttention::projections_mut")
+        .gives("NaN", || {
+            let mut head = two_headed([3, 5, 6, 7]);
+            for projection in head.projections_mut() {
+                projection.numbers_mut().0.fill(NAN);
+            }
+            head.projections().iter().all(|p| all_nan(p.weight()))
         });
     table
         .of("ch05_multihead::MultiHeadAttention::parameters")

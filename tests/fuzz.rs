@@ -438,6 +438,11 @@ fn heads_apart<F: NdFloat>(input: &Input, weights: &Array4<F>) {
         assert_eq!(split.dim(), (batch, input.other, m, width));
     }
     let p = input.factor;
+    fitting(
+        "check_probability",
+        check_probability(p),
+        (0.0..1.0).contains(&p),
+    );
     let dropped = dropout(weights.view(), p, &mut input.rng());
     if let Some(dropped) = fitting("dropout", dropped, (0.0..1.0).contains(&p)) {
         whole("dropout", &dropped, weights.dim(), all_moderate(weights));
@@ -511,13 +516,12 @@ fn multi_head<F: NdFloat>(input: &Input) {
         attention.clone().with_dropout(p),
         (0.0..1.0).contains(&p),
     );
+    let rng = &mut input.rng();
     let answers = [
-        Some(attention.ask(q.view(), &memory, &mask)),
-        Some(attention.attend(q.view(), k.view(), v.view(), &mask)),
-        training
-            .map(|training| training.ask_in_training(q.view(), &memory, &mask, &mut input.rng())),
+        attention.ask(q.view(), &memory, &mask),
+        attention.attend(q.view(), k.view(), v.view(), &mask),
     ];
-    for answer in answers.into_iter().flatten() {
+    for answer in answers {
         if let Some(answer) = fitting("multi-head attention", answer, fits) {
             whole(
                 "multi-head attention",
@@ -528,7 +532,39 @@ fn multi_head<F: NdFloat>(input: &Input) {
             whole("multi-head attention", &answer.weights, shape, moderate_all);
         }
     }
+    let steps = [
+        Some(attention.ask_in_steps(q.view(), &memory, &mask)),
+        training.map(|training| training.ask_in_training(q.view(), &memory, &mask, rng)),
+    ];
+    for steps in steps.into_iter().flatten() {
+        if let Some(steps) = fitting("multi-head steps", steps, fits) {
+            let name = "multi-head steps";
+            whole(name, &steps.queries, (batch, heads, m, d), moderate_all);
+            whole(name, &steps.weights, shape, moderate_all);
+            whole(name, &steps.kept, shape, moderate_all);
+            whole(name, &steps.merged, (batch, m, d_v), moderate_all);
+            whole(name, &steps.output, (batch, m, d), moderate_all);
+        }
+    }
+    numbers_of_projections(&mut attention.clone());
     sequences(input, &attention, &q, &k);
+}
+
+/// The numbers to be changed are those that are read.
+fn numbers_of_projections<F: NdFloat>(attention: &mut MultiHeadAttention<F>) {
+    let parameters = attention.parameters();
+    let mut changed = 0;
+    for projection in attention.projections_mut() {
+        let (mut weight, bias) = projection.numbers_mut();
+        changed += weight.len();
+        weight.fill(F::one());
+        if let Some(mut bias) = bias {
+            changed += bias.len();
+            bias.fill(F::one());
+        }
+        assert!(projection.weight().iter().all(|&w| w == F::one()));
+    }
+    assert_eq!(changed, parameters);
 }
 
 /// One sequence asks itself, and another.
@@ -562,6 +598,9 @@ fn masks(input: &Input) {
     assert_eq!(format!("{mask:?}"), format!("{b} × {h} × {i} × {j}"));
     assert!(mask.to_string().lines().count() <= 2 * b * h * i);
     assert_eq!(mask.to_additive::<f32>().dim(), (b, h, i, j));
+    let turned = mask.transposed();
+    assert!(turned.fit((b, h, j, i)).is_ok());
+    assert_eq!(turned.transposed(), mask);
     assert_eq!((&mask & &Mask::everything()).unwrap(), mask);
     let causal = Mask::causal(m, n);
     let axis = |ours: usize, theirs| ours == theirs || ours == 1 || theirs == 1;

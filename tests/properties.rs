@@ -1011,23 +1011,51 @@ fn dropout_is_for_training_alone() {
             dropping.ask(layer.q.view(), &memory, &layer.mask).unwrap(),
             answer
         );
+        let steps = dropping.ask_in_steps(layer.q.view(), &memory, &layer.mask);
+        let steps = steps.unwrap();
+        assert_same(&steps.output, &answer.output);
+        assert_same(&steps.weights, &answer.weights);
+        assert_same(&steps.kept, &answer.weights);
         let rng = &mut ChaCha8Rng::seed_from_u64(seed);
         let without = layer
             .attention
             .ask_in_training(layer.q.view(), &memory, &layer.mask, rng)
             .unwrap();
-        assert_eq!(without, answer);
+        assert_eq!(without, steps);
         let rng = &mut ChaCha8Rng::seed_from_u64(seed);
         let trained = dropping
             .ask_in_training(layer.q.view(), &memory, &layer.mask, rng)
             .unwrap();
+        assert_same(&trained.queries, &steps.queries);
         assert_same(&trained.weights, &answer.weights);
         let rng = &mut ChaCha8Rng::seed_from_u64(seed);
         let kept = dropout(answer.weights.view(), p, rng).unwrap();
+        assert_same(&trained.kept, &kept);
         let answers = masked_sum(kept.view(), memory.values.view(), &layer.mask).unwrap();
+        assert_same(&trained.merged, &merge_heads(answers.view()));
         let [.., output] = layer.attention.projections();
-        let expected = output.apply(merge_heads(answers.view()).view()).unwrap();
+        let expected = output.apply(trained.merged.view()).unwrap();
         assert_same(&trained.output, &expected);
+    });
+}
+
+#[test]
+fn changed_numbers_are_those_of_a_new_projection() {
+    check((layer(), -2.0..2.0), |(mut layer, factor)| {
+        let heads = layer.attention.heads();
+        let [q, k, v, o] = layer.attention.projections().map(|old| {
+            let bias = old.bias().map(|bias| bias * factor);
+            Projection::new(old.weight() * factor, bias).unwrap()
+        });
+        let new = MultiHeadAttention::new(heads, q, k, v, o).unwrap();
+        for projection in layer.attention.projections_mut() {
+            let (mut weight, bias) = projection.numbers_mut();
+            weight *= factor;
+            if let Some(mut bias) = bias {
+                bias *= factor;
+            }
+        }
+        assert_eq!(layer.attention, new);
     });
 }
 
@@ -1379,6 +1407,17 @@ fn masks_combine_in_any_order() {
         let (x, y) = (a.fit(shape).unwrap(), b.fit(shape).unwrap());
         let expected = Mask::from_fn(shape, |b, h, i, j| x[[b, h, i, j]] && y[[b, h, i, j]]);
         assert!(same_mask(&and(&a, &b), &expected, shape));
+    });
+}
+
+#[test]
+fn a_mask_turned_over_lets_the_keys_see() {
+    check(problem(), |problem| {
+        let (batch, heads, m, n) = problem.shape();
+        let turned = problem.mask.transposed();
+        let (there, back) = (problem.allowed(), turned.fit((batch, heads, n, m)).unwrap());
+        assert_eq!(there, back.permuted_axes([0, 1, 3, 2]));
+        assert_eq!(turned.transposed(), problem.mask);
     });
 }
 

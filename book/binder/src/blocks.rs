@@ -4,6 +4,7 @@
 //! mdBook's own testing passes no libraries, so it is handed nothing that is left to test.
 
 use crate::cargo::{self, Libraries};
+use crate::includes;
 use crate::markdown::{self, CodeBlock};
 use crate::preprocessor::display;
 use crate::problem::{Problem, Problems, line_at};
@@ -50,6 +51,10 @@ impl Preprocessor for Blocks {
             if let BookItem::Chapter(chapter) = item {
                 pages.extend(TestPage::of(chapter, &root, &ctx.config.book.src)?);
             }
+        }
+        // What is listed from a program has to be built as one.
+        if pages.iter().any(|page| page.lists_programs) {
+            cargo::programs(&root)?;
         }
         let mut problems = Vec::new();
         let mut total = Count::default();
@@ -121,11 +126,13 @@ struct Count {
     failed: usize,
     compile_fail: usize,
     should_panic: usize,
+    /// Listings of parts of a crate, which were compiled with it and not by themselves.
+    listed: usize,
 }
 
 impl Count {
     fn is_empty(&self) -> bool {
-        self.passed + self.failed == 0
+        self.passed + self.failed + self.listed == 0
     }
 
     fn add(&mut self, other: &Count) {
@@ -133,6 +140,7 @@ impl Count {
         self.failed += other.failed;
         self.compile_fail += other.compile_fail;
         self.should_panic += other.should_panic;
+        self.listed += other.listed;
     }
 }
 
@@ -151,6 +159,9 @@ impl fmt::Display for Count {
         if !kinds.is_empty() {
             write!(f, " ({})", kinds.join(", "))?;
         }
+        if self.listed > 0 {
+            write!(f, ", {} compiled with their crates", self.listed)?;
+        }
         if self.failed > 0 {
             write!(f, ", {} failed", self.failed)?;
         }
@@ -165,6 +176,10 @@ struct TestPage {
     /// The file as problems are to name it.
     file: String,
     blocks: Vec<(CodeBlock, Option<usize>)>,
+    /// How many other blocks are listings of parts of a crate.
+    listed: usize,
+    /// Whether one of them belongs to a program.
+    lists_programs: bool,
 }
 
 impl TestPage {
@@ -174,22 +189,29 @@ impl TestPage {
         };
         let written = fs::read_to_string(root.join(src).join(source))
             .with_context(|| format!("cannot read {}", source.display()))?;
+        let (blocks, listings) = locate(&chapter.content, &written);
         Ok(Some(TestPage {
             name: display(source),
             file: display(&src.join(source)),
-            blocks: locate(&chapter.content, &written),
+            blocks,
+            listed: listings.len(),
+            lists_programs: listings.iter().any(|file| file.contains("/src/bin/")),
         }))
     }
 
     fn test(&self, libraries: &Libraries, folder: &Path) -> Result<(Count, Vec<Problem>)> {
         let mut problems = Vec::new();
         let stem = Path::new(&self.name).file_stem().unwrap_or_default();
+        let mut count = Count {
+            listed: self.listed,
+            ..Count::default()
+        };
         if self.blocks.is_empty() {
             if cargo::is_chapter(&stem.to_string_lossy()) {
                 let message = "a chapter without a Rust block tests nothing";
                 problems.push(Problem::in_file(&self.file, message));
             }
-            return Ok((Count::default(), problems));
+            return Ok((count, problems));
         }
         let (markdown, lines) = self.markdown();
         let page = folder.join(self.name.replace('/', "-"));
@@ -213,7 +235,6 @@ impl TestPage {
             .output()
             .context("cannot run rustdoc")?;
         let report = String::from_utf8_lossy(&output.stdout);
-        let mut count = Count::default();
         for outcome in outcomes(&report) {
             let index = lines
                 .iter()
@@ -274,24 +295,41 @@ fn is_outer(line: &str) -> bool {
         .is_some_and(|hidden| hidden.starts_with("//!") || hidden.starts_with("#!["))
 }
 
-/// The Rust blocks of a page, each with its line in the text the author wrote. The includes change
-/// the length of blocks but not their number.
-fn locate(expanded: &str, written: &str) -> Vec<(CodeBlock, Option<usize>)> {
+/// The Rust blocks of a page that have to be tested, each with its line in the text the author wrote, and
+/// the files of the other ones. The includes change the length of blocks but not their number.
+fn locate(expanded: &str, written: &str) -> (Vec<(CodeBlock, Option<usize>)>, Vec<String>) {
     let rust = |text: &str| -> Vec<CodeBlock> {
         let mut blocks = markdown::code_blocks(text);
         blocks.retain(|block| block.language() == "rust");
         blocks
     };
     let (blocks, originals) = (rust(expanded), rust(written));
-    let same = blocks.len() == originals.len();
-    blocks
-        .into_iter()
-        .enumerate()
-        .map(|(index, block)| {
-            let line = same.then(|| line_at(written, originals[index].range.start));
-            (block, line)
-        })
-        .collect()
+    if blocks.len() != originals.len() {
+        return (
+            blocks.into_iter().map(|block| (block, None)).collect(),
+            vec![],
+        );
+    }
+    let (mut tested, mut listings) = (Vec::new(), Vec::new());
+    for (block, original) in blocks.into_iter().zip(originals) {
+        match includes::listed_file(&original.code).filter(|file| is_part_of_crate(file)) {
+            Some(file) => listings.push(file.to_owned()),
+            None => tested.push((block, Some(line_at(written, original.range.start)))),
+        }
+    }
+    (tested, listings)
+}
+
+/// Whether a file is a module of a chapter's crate, which says `crate::` and does not compile by
+/// itself. It was compiled when the crate was built.
+fn is_part_of_crate(file: &str) -> bool {
+    let parts: Vec<&str> = file.split('/').collect();
+    match parts[..] {
+        ["chapters", chapter, "src", ref rest @ ..] => {
+            cargo::is_chapter(chapter) && !matches!(rest, ["lib.rs" | "main.rs"])
+        }
+        _ => false,
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -335,11 +373,21 @@ mod tests {
     fn blocks_are_found_in_the_authors_text() {
         let written = "# A\n\n```rust\n{{#include a.rs}}\n```\n\n```text\nx\n```\n\n```rust,should_panic\n```\n";
         let expanded = written.replace("{{#include a.rs}}", "a\nb\nc");
-        let lines: Vec<_> = locate(&expanded, written)
-            .into_iter()
-            .map(|b| b.1)
-            .collect();
+        let (blocks, listings) = locate(&expanded, written);
+        let lines: Vec<_> = blocks.into_iter().map(|b| b.1).collect();
         assert_eq!(lines, [Some(3), Some(11)]);
+        assert!(listings.is_empty());
+    }
+
+    #[test]
+    fn modules_of_a_crate_are_compiled_with_it() {
+        let listing =
+            |file: &str| format!("```rust\n{{{{#rustdoc_include ../../{file}:a}}}}\n```\n");
+        let module = "chapters/ch08-x/src/parts.rs";
+        let written = listing(module) + &listing("chapters/ch08-x/src/lib.rs");
+        let (blocks, listings) = locate("```rust\na\n```\n```rust\nb\n```\n", &written);
+        assert_eq!(listings, [module]);
+        assert_eq!(blocks[0].0.code, "b\n");
     }
 
     #[test]
@@ -374,6 +422,7 @@ mod tests {
     #[test]
     fn counts_are_said_in_words() {
         let count = Count {
+            listed: 0,
             passed: 14,
             failed: 0,
             compile_fail: 1,

@@ -21,14 +21,14 @@ pub fn uncovered(root: &Path) -> Result<Vec<Problem>> {
     let mut problems = Vec::new();
     for chapter in cargo::chapters(root)? {
         let page = format!("{PAGES}/{chapter}.md");
-        let Ok(text) = fs::read_to_string(root.join(&page)) else {
-            let message = format!("nothing shows chapters/{chapter}");
-            problems.push(Problem::in_file(page, message));
-            continue;
-        };
+        let text = fs::read_to_string(root.join(&page));
         for file in library_files(root, &chapter)? {
+            let Ok(text) = &text else {
+                problems.push(Problem::in_file(&page, format!("nothing shows {file}")));
+                continue;
+            };
             let code = read(root, &file)?;
-            let shown = shown_lines(&text, &root.join(PAGES), &root.join(&file), &code)?;
+            let shown = shown_lines(text, &root.join(PAGES), &root.join(&file), &code)?;
             for (index, line) in code.lines().enumerate() {
                 if must_be_shown(line) && !shown.contains(&index) {
                     let message = format!("{page} does not show: {}", line.trim());
@@ -40,14 +40,16 @@ pub fn uncovered(root: &Path) -> Result<Vec<Problem>> {
     Ok(problems)
 }
 
-/// The files of a chapter's library, from the book's root: all of its code but the program.
-fn library_files(root: &Path, chapter: &str) -> Result<Vec<String>> {
+/// The files of a chapter's library: all of its `src` but the program, in alphabetical order.
+///
+/// # Errors
+/// If the folder cannot be read.
+pub fn library_files(root: &Path, chapter: &str) -> Result<Vec<String>> {
     let folder = format!("chapters/{chapter}/src");
-    let entries =
-        fs::read_dir(root.join(&folder)).with_context(|| format!("cannot read {folder}"))?;
     let mut files = Vec::new();
-    for entry in entries {
-        let name = entry?.file_name().to_string_lossy().into_owned();
+    for entry in fs::read_dir(root.join(&folder)).with_context(|| folder.clone())? {
+        let name = entry?.file_name();
+        let name = name.to_string_lossy();
         if name.ends_with(".rs") && name != "main.rs" {
             files.push(format!("{folder}/{name}"));
         }

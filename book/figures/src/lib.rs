@@ -16,6 +16,8 @@ mod ch04;
 mod ch05;
 mod ch06;
 mod ch07;
+mod ch08;
+mod ch09;
 mod ch10;
 mod chart;
 mod heatmap;
@@ -92,6 +94,15 @@ pub fn all() -> &'static [Figure] {
         Figure::new("ch06", "rope", ch06::rope),
         Figure::new("ch06", "cost", ch06::cost),
         Figure::new("ch07", "alignment", ch07::alignment),
+        Figure::new("ch08", "collapse", ch08::collapse),
+        Figure::new("ch08", "way", ch08::way),
+        Figure::new("ch08", "activations", ch08::activations),
+        Figure::new("ch08", "growth", ch08::growth),
+        Figure::new("ch09", "schedule", ch09::schedule),
+        Figure::new("ch09", "loss", ch09::loss),
+        Figure::new("ch09", "languages", ch09::languages),
+        Figure::new("ch09", "before", ch09::before),
+        Figure::new("ch09", "warm-up", ch09::warm_up),
         Figure::new("ch10", "cost", ch10::cost),
         Figure::new("ch10", "groups", ch10::groups),
         Figure::new("ch10", "online", ch10::online),

@@ -185,6 +185,18 @@ impl Mask {
 }
 // ANCHOR_END: fit
 
+// ANCHOR: transposed
+impl Mask {
+    /// The mask seen from the keys: which queries may attend to each. The shape is
+    /// `(batch, heads, n, m)`.
+    pub fn transposed(&self) -> Self {
+        Self {
+            allowed: self.allowed.view().permuted_axes([0, 1, 3, 2]).to_owned(),
+        }
+    }
+}
+// ANCHOR_END: transposed
+
 // ANCHOR: to_additive
 impl Mask {
     /// What other libraries add to the scores: 0 where attention is allowed, −∞ where it

@@ -11,8 +11,10 @@
 // ANCHOR: imports
 use anyhow::{Result, ensure};
 use ch04_masks::{Mask, batched_scaled_scores, masked_softmax, masked_sum};
+use ndarray::linalg::general_mat_mul;
 use ndarray::{
-    Array1, Array2, Array3, Array4, ArrayView3, ArrayView4, Axis, NdFloat, array,
+    Array1, Array2, Array3, Array4, ArrayView3, ArrayView4, ArrayViewMut1,
+    ArrayViewMut2, Axis, NdFloat, array,
 };
 use rand::{Rng, RngExt};
 // ANCHOR_END: imports
@@ -54,15 +56,15 @@ impl<F: NdFloat> Projection<F> {
             "vectors are {width} wide but the projection takes {}",
             self.weight.nrows()
         );
-        let mut y = Array3::zeros((batch, n, self.weight.ncols()));
-        for (x, mut y) in x.outer_iter().zip(y.outer_iter_mut()) {
-            // y = x W + b:  (n × in) · (in × out)  →  n × out
-            y.assign(&x.dot(&self.weight));
-            if let Some(bias) = &self.bias {
-                y += bias;
-            }
+        // Every vector of every sequence is a row of x.
+        let rows = x.to_shape((batch * n, width))?;
+        let mut y = Array2::zeros((batch * n, self.weight.ncols()));
+        // y = x W + b:  (batch · n × in) · (in × out)  →  batch · n × out
+        general_mat_mul(F::one(), &rows, &self.weight, F::zero(), &mut y);
+        if let Some(bias) = &self.bias {
+            y += bias;
         }
-        Ok(y)
+        Ok(y.into_shape_with_order((batch, n, self.weight.ncols()))?)
     }
 
     /// The weight, `width in × width out`.
@@ -73,6 +75,14 @@ impl<F: NdFloat> Projection<F> {
     /// The bias, if there is one.
     pub fn bias(&self) -> Option<&Array1<F>> {
         self.bias.as_ref()
+    }
+
+    /// The numbers of weight and bias, to be changed; their shapes stay.
+    pub fn numbers_mut(
+        &mut self,
+    ) -> (ArrayViewMut2<'_, F>, Option<ArrayViewMut1<'_, F>>) {
+        let bias = self.bias.as_mut().map(|bias| bias.view_mut());
+        (self.weight.view_mut(), bias)
     }
 
     /// How many numbers are learned.
@@ -181,6 +191,9 @@ pub fn dropout<F: NdFloat>(
     rng: &mut (impl Rng + ?Sized),
 ) -> Result<Array4<F>> {
     check_probability(p)?;
+    if p == 0.0 {
+        return Ok(weights.to_owned());
+    }
     let keep = cast::<F>(1.0 - p);
     // Copied row by row, so that a seed drops the same weights however they lie in memory.
     let mut kept = weights.as_standard_layout().into_owned();
@@ -194,7 +207,11 @@ pub fn dropout<F: NdFloat>(
     Ok(kept)
 }
 
-fn check_probability(p: f64) -> Result<()> {
+/// Refuses a probability of dropout that is not at least 0 and below 1.
+///
+/// # Errors
+/// Then.
+pub fn check_probability(p: f64) -> Result<()> {
     ensure!(
         (0.0..1.0).contains(&p),
         "the probability of dropout must be at least 0 and below 1, not {p}"
@@ -342,55 +359,87 @@ impl<F: NdFloat> MultiHeadAttention<F> {
         memory: &Memory<F>,
         mask: &Mask,
     ) -> Result<MultiHeadAnswer<F>> {
-        let weights = self.weights(queries, memory, mask)?;
-        let output = self.mix(weights.view(), memory, mask)?;
-        Ok(MultiHeadAnswer { output, weights })
+        let steps = self.ask_in_steps(queries, memory, mask)?;
+        Ok(MultiHeadAnswer {
+            output: steps.output,
+            weights: steps.weights,
+        })
     }
+}
+// ANCHOR_END: ask
 
-    /// Answers the queries from a memory, with dropout on the weights.
+/// Every step of multi-head attention, in the order in which they are taken.
+// ANCHOR: steps
+#[derive(Clone, Debug, PartialEq)]
+pub struct MultiHeadSteps<F> {
+    /// `Q W^Q`, cut into heads: `(batch, heads, m, d_k)`.
+    pub queries: Array4<F>,
+    /// `softmax(Q Kᵀ / √d_k)` in each head, behind the mask: `(batch, heads, m, n)`.
+    pub weights: Array4<F>,
+    /// The weights that dropout left, or all of them: `(batch, heads, m, n)`.
+    pub kept: Array4<F>,
+    /// `concat(head_1, …, head_h)`: `(batch, m, heads · d_v)`.
+    pub merged: Array3<F>,
+    /// The heads mixed by `W^O`: `(batch, m, d_model)`.
+    pub output: Array3<F>,
+}
+
+impl<F: NdFloat> MultiHeadAttention<F> {
+    /// [`ask`](Self::ask), with every step kept.
     ///
     /// # Errors
-    /// As [`MultiHeadAttention::ask`].
+    /// As [`ask`](Self::ask).
+    pub fn ask_in_steps(
+        &self,
+        queries: ArrayView3<F>,
+        memory: &Memory<F>,
+        mask: &Mask,
+    ) -> Result<MultiHeadSteps<F>> {
+        self.steps(queries, memory, mask, |weights| Ok(weights.clone()))
+    }
+
+    /// Answers the queries from a memory, with dropout on the weights and every step kept.
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
     pub fn ask_in_training(
         &self,
         queries: ArrayView3<F>,
         memory: &Memory<F>,
         mask: &Mask,
         rng: &mut (impl Rng + ?Sized),
-    ) -> Result<MultiHeadAnswer<F>> {
-        let weights = self.weights(queries, memory, mask)?;
-        let kept = dropout(weights.view(), self.dropout, rng)?;
-        let output = self.mix(kept.view(), memory, mask)?;
-        Ok(MultiHeadAnswer { output, weights })
+    ) -> Result<MultiHeadSteps<F>> {
+        self.steps(queries, memory, mask, |weights| {
+            dropout(weights.view(), self.dropout, rng)
+        })
     }
 
-    /// The weights of each head.
-    fn weights(
+    fn steps(
         &self,
         queries: ArrayView3<F>,
         memory: &Memory<F>,
         mask: &Mask,
-    ) -> Result<Array4<F>> {
-        // Q W^Q, cut into heads
-        let q = split_heads(self.query.apply(queries)?.view(), self.heads)?;
+        drop: impl FnOnce(&Array4<F>) -> Result<Array4<F>>,
+    ) -> Result<MultiHeadSteps<F>> {
+        let queries = split_heads(self.query.apply(queries)?.view(), self.heads)?;
         // softmax(Q Kᵀ / √d_k) in each head, behind the mask
-        let scores = batched_scaled_scores(q.view(), memory.keys.view())?;
-        masked_softmax(scores.view(), mask)
-    }
-
-    /// The values of each head mixed by its weights, and the heads by `W^O`.
-    fn mix(
-        &self,
-        weights: ArrayView4<F>,
-        memory: &Memory<F>,
-        mask: &Mask,
-    ) -> Result<Array3<F>> {
-        let answers = masked_sum(weights, memory.values.view(), mask)?;
+        let scores = batched_scaled_scores(queries.view(), memory.keys.view())?;
+        let weights = masked_softmax(scores.view(), mask)?;
+        let kept = drop(&weights)?;
         // concat(head_1, …, head_h) W^O
-        self.output.apply(merge_heads(answers.view()).view())
+        let answers = masked_sum(kept.view(), memory.values.view(), mask)?;
+        let merged = merge_heads(answers.view());
+        let output = self.output.apply(merged.view())?;
+        Ok(MultiHeadSteps {
+            queries,
+            weights,
+            kept,
+            merged,
+            output,
+        })
     }
 }
-// ANCHOR_END: ask
+// ANCHOR_END: steps
 
 // ANCHOR: attend
 impl<F: NdFloat> MultiHeadAttention<F> {
@@ -440,6 +489,18 @@ impl<F: NdFloat> MultiHeadAttention<F> {
     /// The projections of queries, keys, values and output.
     pub fn projections(&self) -> [&Projection<F>; 4] {
         [&self.query, &self.key, &self.value, &self.output]
+    }
+
+    /// The projections of queries, keys, values and output, to be changed.
+    pub fn projections_mut(&mut self) -> [&mut Projection<F>; 4] {
+        let Self {
+            query,
+            key,
+            value,
+            output,
+            ..
+        } = self;
+        [query, key, value, output]
     }
 
     /// How many numbers are learned.

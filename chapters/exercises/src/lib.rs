@@ -20,5 +20,9 @@ pub mod ch05;
 pub mod ch06;
 #[cfg_attr(feature = "solutions", path = "../solutions/ch07.rs")]
 pub mod ch07;
+#[cfg_attr(feature = "solutions", path = "../solutions/ch08.rs")]
+pub mod ch08;
+#[cfg_attr(feature = "solutions", path = "../solutions/ch09.rs")]
+pub mod ch09;
 #[cfg_attr(feature = "solutions", path = "../solutions/ch10.rs")]
 pub mod ch10;
