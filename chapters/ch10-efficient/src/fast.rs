@@ -119,13 +119,13 @@ fn add_product<S: Simd, const V: usize>(
 /// keys they have seen: the state of `Online`, once for every lane.
 // ANCHOR: block
 struct Block<S: Simd, const V: usize> {
-    /// `Qᵀ`, a row for each of the `d_k` columns.
+    /// `scale · log₂ e · Qᵀ`, a row for each of the `d_k` columns.
     queries: Vec<[S::f32s; V]>,
     /// `Eᵀ`, and then its exponentials, a row for each key at hand.
     scores: Vec<[S::f32s; V]>,
     /// The weighted sums, a row for each of the `d_v` columns.
     mixed: Vec<[S::f32s; V]>,
-    /// The largest score so far, times `scale · log₂ e`.
+    /// The largest score so far.
     largest: [S::f32s; V],
     sum: [S::f32s; V],
 }
@@ -145,14 +145,14 @@ impl<S: Simd, const V: usize> Block<S, V> {
 
     /// Other queries, which have seen nothing.
     #[inline(always)]
-    fn begin(&mut self, simd: S, queries: &[f32]) {
+    fn begin(&mut self, simd: S, queries: &[f32], scale: f32) {
         let d_k = self.queries.len();
         let lanes = V * S::F32_LANES;
         let turned: &mut [f32] =
             bytemuck::cast_slice_mut(self.queries.as_flattened_mut());
         for (l, query) in queries.chunks_exact(d_k).enumerate() {
             for (c, &q) in query.iter().enumerate() {
-                turned[c * lanes + l] = q;
+                turned[c * lanes + l] = scale * q;
             }
         }
         self.mixed.fill([simd.splat_f32s(0.0); V]);
@@ -181,35 +181,30 @@ impl<S: Simd, const V: usize> Block<S, V> {
         }
     }
 
-    /// The online softmax of `n` scores, times `scale · log₂ e`: they become
-    /// exponentials, and the result is what everything older is to be multiplied
-    /// by.
+    /// The online softmax of `n` scores: they become exponentials, and the result
+    /// is what everything older is to be multiplied by.
     #[inline(always)]
-    fn exponentiate(&mut self, simd: S, n: usize, scale: f32) -> [S::f32s; V] {
-        let lowest = [simd.splat_f32s(f32::NEG_INFINITY); V];
-        let mut largest = lowest;
+    fn exponentiate(&mut self, simd: S, n: usize) -> [S::f32s; V] {
+        let mut largest = self.largest;
         for e in &self.scores[..n] {
             for l in 0..V {
                 largest[l] = simd.max_f32s(largest[l], e[l]);
             }
         }
-        let scale = simd.splat_f32s(scale);
-        let (mut factor, mut shift) = (lowest, lowest);
+        let lowest = simd.splat_f32s(f32::NEG_INFINITY);
+        let (mut factor, mut shift) = (largest, largest);
         for l in 0..V {
-            let new = simd.mul_f32s(largest[l], scale);
-            let new = simd.max_f32s(new, self.largest[l]);
             // −∞ − −∞ is not a number; before the first key anything may be subtracted.
-            let is_seen = simd.less_than_f32s(lowest[l], new);
-            let finite = simd.select_f32s(is_seen, new, simd.splat_f32s(0.0));
-            factor[l] = exp2(simd, simd.sub_f32s(self.largest[l], finite));
-            shift[l] = simd.neg_f32s(finite);
-            self.largest[l] = new;
+            let is_seen = simd.less_than_f32s(lowest, largest[l]);
+            shift[l] = simd.select_f32s(is_seen, largest[l], simd.splat_f32s(0.0));
+            factor[l] = exp2(simd, simd.sub_f32s(self.largest[l], shift[l]));
         }
+        self.largest = largest;
         let mut sum = [simd.splat_f32s(0.0); V];
         for e in &mut self.scores[..n] {
             for l in 0..V {
-                // exp(c e − max) = 2^(c log₂e · e − max log₂e)
-                e[l] = exp2(simd, simd.mul_add_e_f32s(e[l], scale, shift[l]));
+                // exp(e − max) = 2^(log₂e · e − log₂e · max), and log₂e is in the queries
+                e[l] = exp2(simd, simd.sub_f32s(e[l], shift[l]));
                 sum[l] = simd.add_f32s(sum[l], e[l]);
             }
         }
@@ -287,7 +282,8 @@ impl Job<'_> {
             let first = number * lanes;
             let count = output.len() / d_v;
             let rows = self.first + first..self.first + first + count;
-            block.begin(simd, &self.queries[first * d_k..(first + count) * d_k]);
+            let queries = &self.queries[first * d_k..(first + count) * d_k];
+            block.begin(simd, queries, scale);
             let reach = self.visible.span_of(rows.clone(), m, n);
             for start in reach.clone().step_by(KEYS) {
                 let columns = start..(start + KEYS).min(reach.end);
@@ -295,8 +291,9 @@ impl Job<'_> {
                 let values = &self.values[start * d_v..columns.end * d_v];
                 block.score(simd, keys);
                 let scores = block.scores[..columns.len()].as_flattened_mut();
-                self.hide(bytemuck::cast_slice_mut(scores), rows.clone(), columns);
-                let factor = block.exponentiate(simd, values.len() / d_v, scale);
+                let scores = bytemuck::cast_slice_mut(scores);
+                self.hide(scores, rows.clone(), columns.clone());
+                let factor = block.exponentiate(simd, columns.len());
                 block.mix(simd, values, &factor);
             }
             block.answer(output);
@@ -459,7 +456,8 @@ pub fn fast_attention_on(
         }
     }
     // A thread that has to be woken costs more than a few small products.
-    if batch * heads * m * n * (d_k + d_v) < WORTH_SHARING {
+    let factors = [batch, heads, m, n, d_k.saturating_add(d_v)];
+    if factors.into_iter().fold(1, usize::saturating_mul) < WORTH_SHARING {
         jobs.into_iter().for_each(|job| arch.dispatch(job));
     } else {
         jobs.into_par_iter().for_each(|job| arch.dispatch(job));

@@ -150,7 +150,12 @@ pub fn merge<F: NdFloat>(
             // Two keys, as it were, whose scores are the log-sum-exps.
             let sums = array![*sum, their_sum];
             let shares = softmax(sums.view());
-            ours.zip_mut_with(&theirs, |r, &s| *r = shares[0] * *r + shares[1] * s);
+            // Nothing comes from a part that has seen nothing, not even 0 · NaN.
+            let weigh = |part: usize, r: F| match sums[part] {
+                sum if sum == F::neg_infinity() => F::zero(),
+                _ => shares[part] * r,
+            };
+            ours.zip_mut_with(&theirs, |r, &s| *r = weigh(0, *r) + weigh(1, s));
             *sum = log_sum_exp(sums.view());
         });
     Ok(merged)

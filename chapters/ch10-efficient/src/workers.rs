@@ -49,7 +49,7 @@ fn from_shard<F: NdFloat>(
 /// whatever order the partial results arrive, up to rounding.
 ///
 /// # Errors
-/// If there are no workers, or as [`Sizes::new`].
+/// If there are no workers or more than the system has threads, or as [`Sizes::new`].
 // ANCHOR: spread_attention
 pub fn spread_attention<F: NdFloat>(
     queries: ArrayView4<F>,
@@ -78,11 +78,11 @@ pub fn spread_attention<F: NdFloat>(
                 places,
             };
             // Each worker: partial answers to all queries, from its own keys and values.
-            scope.spawn(move || {
+            thread::Builder::new().spawn_scoped(scope, move || {
                 let part = from_shard((queries, 0..m, m), (&shard, n), visible);
                 // After the first error nobody waits for the others.
                 home.send(part).ok()
-            });
+            })?;
         }
         drop(home);
         let nothing = Partial::empty((batch, heads, m, d_v));
@@ -102,7 +102,7 @@ pub fn spread_attention<F: NdFloat>(
 /// rounding.
 ///
 /// # Errors
-/// If there are no workers, or as [`Sizes::new`].
+/// If there are no workers or more than the system has threads, or as [`Sizes::new`].
 ///
 /// Source: Liu, Zaharia, Abbeel, *Ring Attention with Blockwise Transformers* (2023), section 3.
 // ANCHOR: ring_attention
@@ -138,7 +138,7 @@ pub fn ring_attention<F: NdFloat>(
                 values: values.slice(s![.., .., places.clone(), ..]).to_owned(),
                 places,
             };
-            threads.push(scope.spawn(move || -> Result<Array4<F>> {
+            let work = move || -> Result<Array4<F>> {
                 let mut seen = Partial::empty((batch, heads, rows.len(), d_v));
                 for step in 1..=workers {
                     let queries = (mine, rows.clone(), m);
@@ -152,7 +152,8 @@ pub fn ring_attention<F: NdFloat>(
                     }
                 }
                 Ok(seen.output)
-            }));
+            };
+            threads.push(thread::Builder::new().spawn_scoped(scope, work)?);
         }
         // Whoever waits for a neighbour that has gone is told so.
         drop(senders);

@@ -329,6 +329,30 @@ fn large_scores_and_large_values() {
     }
 }
 
+/// The largest score less itself is 0, however large it is and however it was rounded.
+#[test]
+fn scores_of_any_size() {
+    let (m, n) = (67, 29);
+    let k = Array4::from_shape_fn((1, 1, n, 3), |(.., j, c)| {
+        (j * 7 % n + c) as f32 / 8.0
+    });
+    let v = Array4::from_shape_fn((1, 1, n, 1), |(.., j, _)| j as f32);
+    for exponent in [3, 6, 9, 12, 20, 30, 36] {
+        let q = Array4::from_shape_fn((1, 1, m, 3), |(.., i, _)| {
+            (1.0 + i as f32 / 97.0) * 10_f32.powi(exponent)
+        });
+        let visible = Visible::everything();
+        let right =
+            batched_attention(q.view(), k.view(), v.view(), &Mask::everything());
+        let right = right.unwrap().output.mapv(f64::from);
+        for arch in [Arch::new(), Arch::Scalar] {
+            let found =
+                fast_attention_on(arch, q.view(), k.view(), v.view(), &visible);
+            assert_near(&found.unwrap().mapv(f64::from), &right, 1e-5);
+        }
+    }
+}
+
 struct Powers<'a>(&'a mut [f32]);
 
 impl WithSimd for Powers<'_> {
@@ -537,4 +561,24 @@ fn partials_that_do_not_fit() {
     };
     assert!(merge(&small, &torn).is_err());
     assert_eq!(merge(&small, &small).unwrap(), small);
+}
+
+/// Some programs answer NaN where a query sees nothing. It weighs nothing either.
+#[test]
+fn a_part_that_has_seen_nothing_does_not_matter() {
+    let part = |output: f64, log_sum_exp: f64| Partial {
+        output: Array4::from_elem((1, 1, 1, 2), output),
+        log_sum_exp: Array3::from_elem((1, 1, 1), log_sum_exp),
+    };
+    let real = part(2.0, 1.5);
+    for poison in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+        let nothing = part(poison, f64::NEG_INFINITY);
+        assert_eq!(merge(&nothing, &real).unwrap(), real);
+        assert_eq!(merge(&real, &nothing).unwrap(), real);
+        let both = merge(&nothing, &nothing).unwrap();
+        assert_eq!(both, Partial::empty((1, 1, 1, 2)));
+    }
+    // A NaN that weighs something is not hidden, however little it is.
+    let loud = merge(&part(f64::NAN, -1e4), &real).unwrap();
+    assert!(loud.output.iter().all(|r| r.is_nan()));
 }
