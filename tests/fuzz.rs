@@ -14,8 +14,8 @@ use ch05_multihead::*;
 use ch06_self_attention::*;
 use ch07_cross_attention::*;
 use ch10_efficient::{
-    KeyValueCache, Online, OnnxAttention, OnnxInputs, OnnxMask, Partial, Visible, fast_attention,
-    grouped_attention, merge, ring_attention, spread_attention, tiled_attention,
+    KeyValueCache, Online, OnnxAttention, OnnxInputs, OnnxMask, Partial, ScoreOutput, Visible,
+    fast_attention, grouped_attention, merge, ring_attention, spread_attention, tiled_attention,
 };
 use layouts::{Layout, layout};
 use ndarray::{
@@ -739,7 +739,8 @@ fn operator<F: NdFloat>(input: &Input, inputs: &[Array4<F>; 3]) {
         softcap,
         is_causal: choose(6, 2) == 0,
         window: (near, (choose(7, 3) > 0).then_some(0)),
-        ..OnnxAttention::default()
+        heads: None,
+        score_output: ScoreOutput::Weights,
     };
     let [queries, keys, values] = [q, k, v].map(|x| x.view().into_dyn());
     let answer = operator.attend(&OnnxInputs {
