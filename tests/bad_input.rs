@@ -1777,6 +1777,7 @@ fn chapter_10_attention(table: &mut Table) {
         }),
         ("partial_attention", |q, k, v, mask| {
             // This one takes heads that are repeated already.
+            anyhow::ensure!(k.1 == v.1, "{} heads of keys but {} of values", k.1, v.1);
             let (k, v) = (
                 repeat_heads(ones(k).view(), q.1)?,
                 repeat_heads(ones(v).view(), q.1)?,
@@ -1824,6 +1825,10 @@ fn chapter_10_attention(table: &mut Table) {
             })
             .refuses("2 keys, 3 values", [2, 3], move || {
                 way((1, 1, 2, 4), (1, 1, 2, 4), (1, 1, 3, 4), &everything())
+            })
+            .refuses("2 heads of keys, 3 of values", [2, 3], move || {
+                // Both divide 6.
+                way((1, 6, 2, 4), (1, 2, 2, 4), (1, 3, 2, 4), &everything())
             })
             .refuses("batches of 2 and 3", [2, 3], move || {
                 way((2, 1, 2, 4), (3, 1, 2, 4), (3, 1, 2, 4), &everything())
@@ -1960,6 +1965,9 @@ fn chapter_10_operator(table: &mut Table) {
         })
         .refuses("3 keys, 4 values", [3, 4], move || {
             attend(plain(), [&[1, 2, 3, 4], &[1, 2, 3, 4], &[1, 2, 4, 4]])
+        })
+        .refuses("2 heads of keys, 3 of values", [2, 3], move || {
+            attend(plain(), [&[1, 6, 3, 4], &[1, 2, 3, 4], &[1, 3, 3, 4]])
         })
         .refuses("a mask of 3 × 2", [3, 2, 1, 1, 2, 2], move || {
             masked(ones(&[3, 2][..]))

@@ -754,7 +754,7 @@ fn operator<F: NdFloat>(input: &Input, inputs: &[Array4<F>; 3]) {
     let one_or = |ours: usize, theirs| ours == 1 || ours == theirs;
     let fits = fits
         && (usable || scale.is_none() && softcap == F::zero())
-        && (scale.is_some() || q.dim().3 > 0)
+        && q.dim().3 > 0
         && lengths.is_none_or(|_| past.is_none() && input.other <= n)
         && (!has_mask
             || one_or(b, batch) && one_or(h, heads) && one_or(i, m) && (j <= n || j == 1));

@@ -50,8 +50,8 @@ pub fn group_size(heads: usize, kv_heads: usize) -> Result<usize> {
 /// `(batch, kv_heads, n, d_v)`, and the mask stretches to `(batch, heads, m, n)`.
 ///
 /// # Errors
-/// If the heads of keys and values do not divide those of the queries, or as
-/// [`batched_attention`].
+/// If there are not as many heads of values as of keys, they do not divide those of the queries, or
+/// as [`batched_attention`].
 // ANCHOR: grouped_attention
 pub fn grouped_attention<F: NdFloat>(
     queries: ArrayView4<F>,
@@ -60,6 +60,11 @@ pub fn grouped_attention<F: NdFloat>(
     mask: &Mask,
 ) -> Result<BatchedAttention<F>> {
     let heads = queries.len_of(Axis(1));
+    let (kv_heads, value_heads) = (keys.len_of(Axis(1)), values.len_of(Axis(1)));
+    ensure!(
+        kv_heads == value_heads,
+        "there are {kv_heads} heads of keys but {value_heads} of values"
+    );
     let keys = repeat_heads(keys, heads)?;
     let values = repeat_heads(values, heads)?;
     batched_attention(queries, keys.view(), values.view(), mask)

@@ -6,7 +6,7 @@ use ch01_alignment::batched_scores;
 use ch03_scaled::scale;
 use ch04_masks::{Mask, Shape, masked_softmax, masked_sum};
 use ch05_multihead::{merge_heads, split_heads};
-use ch10_efficient::repeat_heads;
+use ch10_efficient::{Sizes, Visible, repeat_heads};
 use ndarray::{
     Array3, Array4, ArrayD, ArrayView4, ArrayViewD, Axis, IxDyn, NdFloat,
     concatenate,
@@ -116,7 +116,12 @@ impl<F: NdFloat> OnnxAttention<F> {
             keys = behind(past_keys, &keys, "keys")?;
             values = behind(past_values, &values, "values")?;
         }
-        let ((batch, heads, m, _), n) = (queries.dim(), keys.len_of(Axis(2)));
+        let visible = Visible::everything();
+        let sizes =
+            Sizes::new(queries.view(), keys.view(), values.view(), &visible)?;
+        let Sizes {
+            batch, heads, m, n, ..
+        } = sizes;
         let every_key = repeat_heads(keys.view(), heads)?;
         let every_value = repeat_heads(values.view(), heads)?;
 
@@ -205,11 +210,7 @@ fn one_batch<F: NdFloat>(x: Array4<F>) -> Result<Array3<F>> {
 impl<F: NdFloat> OnnxAttention<F> {
     /// `c Q Kᵀ`, computed as `(√c Q) (√c K)ᵀ`.
     fn scaled(&self, q: Array4<F>, k: Array4<F>) -> Result<Array4<F>> {
-        let ((batch, heads, m, d_k), (k_batch, _, n, _)) = (q.dim(), k.dim());
-        ensure!(
-            batch == k_batch,
-            "there are {batch} sequences of queries but {k_batch} of keys"
-        );
+        let ((batch, heads, m, d_k), n) = (q.dim(), k.len_of(Axis(2)));
         let c = match self.scale {
             Some(c) => c,
             None => scale(d_k)?,
