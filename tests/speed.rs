@@ -1,29 +1,69 @@
-//! The measurements of chapter 10 as the page shows them.
+//! The measurements as the pages show them.
 //!
-//! Nothing here measures: `tests/fixtures/speed/measure.py` did, and wrote the file.
+//! Nothing here measures: the scripts in `tests/fixtures/speed/` did, and wrote the files.
 
+use ch09_training::trainer::Plan;
 use std::fmt::Write;
 
-const MEASURED: &str = include_str!("fixtures/speed/measured.csv");
+const ATTENTION: &str = include_str!("fixtures/speed/measured.csv");
+const TRAINING: &str = include_str!("fixtures/speed/training.csv");
+
+fn number(text: &str) -> f64 {
+    text.parse().unwrap()
+}
+
+#[test]
+fn a_training_step_beside_pytorch() {
+    let mut table = String::from(
+        "| threads | here, ms | PyTorch, ms | times faster | all steps here, minutes |\n|---:|---:|---:|---:|---:|\n",
+    );
+    let steps = Plan::default().schedule.steps as f64;
+    let mut rows = TRAINING.lines().skip(1).peekable();
+    assert!(rows.peek().is_some());
+    for row in rows {
+        let fields: Vec<&str> = row.split(',').collect();
+        let [threads, parameters, _, ours, _, theirs, ratio, _] = fields[..] else {
+            panic!("{row}");
+        };
+        // Both trained the same model.
+        let (model, _) = ch09_training::weights::shipped().unwrap();
+        assert_eq!(
+            parameters,
+            ch08_transformer::Learned::parameters(&model).to_string()
+        );
+        // What the page says in words.
+        assert!(number(ratio) >= 1.0);
+        writeln!(
+            table,
+            "| {threads} | {:.0} | {:.0} | {:.2} | {:.0} |",
+            1e3 * number(ours),
+            1e3 * number(theirs),
+            number(ratio),
+            number(ours) * steps / 60.0
+        )
+        .unwrap();
+    }
+    insta::assert_binary_snapshot!("training.md", table.into_bytes());
+}
 
 /// The rows of a kind, as fields.
 fn rows(kind: &str) -> Vec<Vec<&'static str>> {
-    let rows = MEASURED.lines().map(|line| line.split(',').collect());
+    let rows = ATTENTION.lines().map(|line| line.split(',').collect());
     rows.filter(|fields: &Vec<_>| fields[0] == kind).collect()
 }
 
 fn milliseconds(seconds: &str) -> String {
-    let x = seconds.parse::<f64>().unwrap() * 1e3;
+    let x = number(seconds) * 1e3;
     let decimals = if x < 1.0 { 3 } else { usize::from(x < 100.0) };
     format!("{x:.decimals$}")
 }
 
 fn ratio(fields: &[&str]) -> f64 {
-    fields[8].parse().unwrap()
+    number(fields[8])
 }
 
 #[test]
-fn tables_of_the_page() {
+fn attention_beside_pytorch_and_itself() {
     let mut against = String::from(
         "| queries and keys | mask | threads | here, ms | PyTorch, ms | times faster |\n|---:|---|---:|---:|---:|---:|\n",
     );
@@ -64,7 +104,7 @@ fn tables_of_the_page() {
 
 /// What the page says in words about the tables.
 #[test]
-fn the_page_keeps_to_what_was_measured() {
+fn attention_is_as_fast_as_the_page_says() {
     let against = rows("torch");
     assert_eq!(against.len(), 8);
     assert!(against.iter().all(|row| ratio(row) >= 1.0));
