@@ -5,7 +5,7 @@
 use ch09_training::trainer::Plan;
 use std::fmt::Write;
 
-const ATTENTION: &str = include_str!("fixtures/speed/measured.csv");
+const ATTENTION: &str = include_str!("fixtures/speed/attention.csv");
 const TRAINING: &str = include_str!("fixtures/speed/training.csv");
 
 fn number(text: &str) -> f64 {

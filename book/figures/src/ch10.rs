@@ -10,8 +10,8 @@ use crate::chart::{Plot, Scale};
 use crate::picture::Picture;
 use crate::style::{Colour, number, numbered, short, sub, sup};
 
-/// What `tests/fixtures/speed/measure.py` wrote.
-const MEASURED: &str = include_str!("../../../tests/fixtures/speed/measured.csv");
+/// What `tests/fixtures/speed/attention.py` wrote.
+const MEASURED: &str = include_str!("../../../tests/fixtures/speed/attention.csv");
 
 /// The lengths that one way was measured at, with the least seconds and the bytes beside inputs and output.
 fn measured(way: &str) -> Result<Vec<(f64, f64, f64)>> {

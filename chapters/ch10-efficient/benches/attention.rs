@@ -1,6 +1,6 @@
 //! How long attention takes: `cargo bench -p ch10-efficient`.
 //!
-//! `RAYON_NUM_THREADS` says by how many threads. `tests/fixtures/speed/measure.py` measures the same in
+//! `RAYON_NUM_THREADS` says by how many threads. `tests/fixtures/speed/attention.py` measures the same in
 //! turns with PyTorch.
 
 use ch04_masks::{Mask, batched_attention};

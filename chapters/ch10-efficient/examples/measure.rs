@@ -3,7 +3,7 @@
 //! `translator all` the seconds in which chapter 9 translates a date, and `translator chapter4` or
 //! `translator fast` those of the attention in it.
 //!
-//! `tests/fixtures/speed/measure.py` asks.
+//! `tests/fixtures/speed/attention.py` asks.
 
 use anyhow::{Context, Result, bail};
 use ch04_masks::{Mask, batched_attention};
