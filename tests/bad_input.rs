@@ -13,6 +13,7 @@ use ch04_masks::*;
 use ch05_multihead::*;
 use ch06_self_attention::*;
 use ch07_cross_attention::*;
+use ch10_efficient::*;
 use ndarray::{Array, Array1, Array2, Array3, Array4, Dimension, IntoDimension, array, s};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use regex::Regex;
@@ -1543,6 +1544,474 @@ fn chapter_7(table: &mut Table) {
         .gives("nothing", || plain_head().heads() == 1);
 }
 
+fn model(layers: usize, heads: usize) -> Model {
+    Model {
+        layers,
+        heads,
+        kv_heads: heads,
+        d_k: 2,
+        bytes: 4,
+    }
+}
+
+fn partial(output: (usize, usize, usize, usize), sums: (usize, usize, usize)) -> Partial<f64> {
+    Partial {
+        output: ones(output),
+        log_sum_exp: ones(sums),
+    }
+}
+
+fn chapter_10_parts(table: &mut Table) {
+    const MOST: usize = usize::MAX;
+    let counts: [(&str, fn(Model, usize) -> u128); 6] = [
+        ("operations", |model, n| model.operations(n, n)),
+        ("score_bytes", |model, n| model.score_bytes(n, n)),
+        ("operand_bytes", |model, n| model.operand_bytes(n, n)),
+        ("cache_bytes", |model, n| model.cache_bytes(n)),
+        ("ring_bytes", |model, n| model.ring_bytes(n, 3)),
+        ("partial_bytes", |model, n| model.partial_bytes(n)),
+    ];
+    for (name, count) in counts {
+        let function: &'static str = format!("ch10_efficient::Model::{name}").leak();
+        table
+            .of(function)
+            .gives("no length", move || count(model(2, 3), 0) == 0)
+            .gives("no heads", move || count(model(2, 0), 5) == 0)
+            .gives("more than can be counted", move || {
+                let largest = Model {
+                    d_k: MOST,
+                    bytes: MOST,
+                    ..model(MOST, MOST)
+                };
+                count(largest, MOST) == u128::MAX
+            });
+    }
+    table
+        .of("ch10_efficient::Model::with_kv_heads")
+        .gives("0", || model(2, 3).with_kv_heads(0).cache_bytes(9) == 0);
+    table
+        .of("ch10_efficient::group_size")
+        .refuses("3 for 2", [3, 2], || group_size(3, 2))
+        .refuses("3 for 0", [3, 0], || group_size(3, 0))
+        .refuses("2 for 4", [2, 4], || group_size(2, 4))
+        .gives("none for none", || group_size(0, 0).unwrap() == 1);
+    table
+        .of("ch10_efficient::repeat_heads")
+        .refuses("3 for 2", [3, 2], || {
+            repeat_heads(ones((1, 2, 3, 4)).view(), 3)
+        })
+        .gives("nothing", || {
+            repeat_heads(ones((1, 2, 0, 4)).view(), 6).unwrap() == ones((1, 6, 0, 4))
+        });
+    table
+        .of("ch10_efficient::Visible::everything")
+        .gives("no positions", || {
+            Visible::everything().span(0, 0, 0) == (0..0)
+        });
+    table
+        .of("ch10_efficient::Visible::causal")
+        .gives("more queries than keys", || {
+            Visible::causal().span(0, 5, 2).is_empty()
+        });
+    table
+        .of("ch10_efficient::Visible::window")
+        .refuses("width 0", [0], || Visible::window(0))
+        .gives("the widest", || {
+            Visible::window(MOST).unwrap().span(3, 4, 4) == (0..4)
+        });
+    table
+        .of("ch10_efficient::Visible::and")
+        .gives("a mask too small", || {
+            let mask = Mask::causal(2, 2);
+            let visible = Visible::everything().and(&mask);
+            let block = visible.block((0..3, 3), (0..3, 3), (1, 1));
+            !block.allows(0, 0, 2, 2) && block.allows(0, 0, 1, 1)
+        });
+    table
+        .of("ch10_efficient::Visible::mask")
+        .gives("none", || Visible::causal().mask().is_none());
+    table
+        .of("ch10_efficient::Visible::span")
+        .gives("a query beyond all", || {
+            Visible::causal().span(MOST, 1, 4) == (0..4)
+        });
+    table
+        .of("ch10_efficient::Visible::span_of")
+        .gives("no queries", || {
+            Visible::causal().span_of(0..0, 0, 4) == (0..4)
+        });
+    table
+        .of("ch10_efficient::Visible::block")
+        .gives("nothing", || {
+            let block = Visible::causal().block((0..0, 0), (0..0, 0), (0, 0));
+            format!("{block:?}") == "1 × 1 × 0 × 0"
+        });
+    table
+        .of("ch10_efficient::Online::new")
+        .gives("no width", || Online::<f64>::new(0).answer().0.is_empty());
+    let see = |scores: Vec<f64>, values: Array2<f64>| {
+        let mut online = Online::new(2);
+        online.see(Array1::from(scores).view(), values.view())?;
+        Ok::<_, anyhow::Error>(online.answer())
+    };
+    table
+        .of("ch10_efficient::Online::see")
+        .refuses("1 score, 2 values", [1, 2], move || {
+            see(vec![1.0], ones((2, 2)))
+        })
+        .refuses("another width", [3, 2], move || {
+            see(vec![1.0], ones((1, 3)))
+        })
+        .gives("a value of NaN behind −∞", move || {
+            see(vec![NEG_INFINITY, 1.0], array![[NAN, NAN], [1.0, 1.0]])
+                .unwrap()
+                .0
+                == ones(2)
+        })
+        .gives_each([NAN, INFINITY], move |x| {
+            let (answer, _) = see(vec![x, 1.0], ones((2, 2))).unwrap();
+            all_nan(&answer)
+        });
+    table
+        .of("ch10_efficient::Online::answer")
+        .gives("no keys", move || {
+            see(vec![], ones((0, 2))).unwrap() == (zeros(2), NEG_INFINITY)
+        });
+    table
+        .of("ch10_efficient::rising_example")
+        .gives("nothing", || rising_example().1.dim() == (4, 2));
+    table
+        .of("ch10_efficient::Partial::empty")
+        .gives("no queries", || {
+            Partial::<f64>::empty((0, 0, 0, 0)).output.is_empty()
+        });
+    table
+        .of("ch10_efficient::merge")
+        .refuses("2 and 3 queries", [1, 1, 2, 4, 1, 1, 3, 4], || {
+            merge(
+                &partial((1, 1, 2, 4), (1, 1, 2)),
+                &partial((1, 1, 3, 4), (1, 1, 3)),
+            )
+        })
+        .refuses("sums for others", [1, 1, 2, 1, 1, 3], || {
+            merge(
+                &partial((1, 1, 2, 4), (1, 1, 2)),
+                &partial((1, 1, 2, 4), (1, 1, 3)),
+            )
+        })
+        .gives("a NaN", || {
+            let mut bad = partial((1, 1, 1, 2), (1, 1, 1));
+            bad.log_sum_exp.fill(NAN);
+            all_nan(&merge(&bad, &bad).unwrap().output)
+        });
+    let cache = || KeyValueCache::<f64>::new(1, 2, 3, (4, 5));
+    table
+        .of("ch10_efficient::KeyValueCache::new")
+        .gives("no room", || {
+            KeyValueCache::<f64>::new(0, 0, 0, (0, 0)).length() == 0
+        });
+    table
+        .of("ch10_efficient::KeyValueCache::length")
+        .gives("empty", move || cache().length() == 0);
+    table
+        .of("ch10_efficient::KeyValueCache::keys")
+        .gives("empty", move || cache().keys().dim() == (1, 2, 0, 4));
+    table
+        .of("ch10_efficient::KeyValueCache::values")
+        .gives("empty", move || cache().values().dim() == (1, 2, 0, 5));
+    let extend = move |keys, values| {
+        let mut cache = cache();
+        let (keys, values) = (
+            ones::<(usize, usize, usize, usize)>(keys),
+            ones::<(usize, usize, usize, usize)>(values),
+        );
+        cache.extend(keys.view(), values.view()).map(|()| cache)
+    };
+    table
+        .of("ch10_efficient::KeyValueCache::extend")
+        .refuses("4 for 3", [3, 0, 4], move || {
+            extend((1, 2, 4, 4), (1, 2, 4, 5))
+        })
+        .refuses("other heads", [1, 2, 1, 4, 1, 3, 1, 4], move || {
+            extend((1, 3, 1, 4), (1, 3, 1, 5))
+        })
+        .refuses("2 keys, 1 value", [1, 2, 2, 5, 1, 2, 1, 5], move || {
+            extend((1, 2, 2, 4), (1, 2, 1, 5))
+        })
+        .gives("nothing", move || {
+            extend((1, 2, 0, 4), (1, 2, 0, 5)).unwrap().length() == 0
+        });
+    table
+        .of("ch10_efficient::KeyValueCache::ask")
+        .refuses("3 heads for 2", [3, 2], move || {
+            cache().ask(ones((1, 3, 1, 4)).view(), &Mask::everything())
+        })
+        .gives("an empty cache", move || {
+            let answer = cache().ask(ones((1, 2, 1, 4)).view(), &Mask::everything());
+            answer.unwrap().output == zeros((1, 2, 1, 5))
+        });
+    table
+        .of("ch10_efficient::exp2")
+        .gives("below all floats", || {
+            let mut lanes = vec![f32::NEG_INFINITY; 64];
+            pulp::Arch::new().dispatch(Powers(&mut lanes));
+            lanes == vec![0.0; 64]
+        });
+}
+
+struct Powers<'a>(&'a mut [f32]);
+
+impl pulp::WithSimd for Powers<'_> {
+    type Output = ();
+
+    fn with_simd<S: pulp::Simd>(self, simd: S) {
+        for x in S::as_mut_simd_f32s(self.0).0 {
+            *x = exp2(simd, *x);
+        }
+    }
+}
+
+type Sizes4 = (usize, usize, usize, usize);
+
+fn chapter_10_attention(table: &mut Table) {
+    type Way = fn(Sizes4, Sizes4, Sizes4, &Mask) -> Result<Array4<f64>>;
+    let ways: [(&str, Way); 7] = [
+        ("grouped_attention", |q, k, v, mask| {
+            let answer = grouped_attention(ones(q).view(), ones(k).view(), ones(v).view(), mask);
+            Ok(answer?.output)
+        }),
+        ("partial_attention", |q, k, v, mask| {
+            // This one takes heads that are repeated already.
+            anyhow::ensure!(k.1 == v.1, "{} heads of keys but {} of values", k.1, v.1);
+            let (k, v) = (
+                repeat_heads(ones(k).view(), q.1)?,
+                repeat_heads(ones(v).view(), q.1)?,
+            );
+            Ok(partial_attention(ones(q).view(), k.view(), v.view(), mask)?.output)
+        }),
+        ("tiled_attention", |q, k, v, mask| {
+            let visible = Visible::everything().and(mask);
+            tiled_attention(ones(q).view(), ones(k).view(), ones(v).view(), &visible, 2)
+        }),
+        ("spread_attention", |q, k, v, mask| {
+            let visible = Visible::everything().and(mask);
+            spread_attention(ones(q).view(), ones(k).view(), ones(v).view(), &visible, 2)
+        }),
+        ("ring_attention", |q, k, v, mask| {
+            let visible = Visible::everything().and(mask);
+            ring_attention(ones(q).view(), ones(k).view(), ones(v).view(), &visible, 2)
+        }),
+        ("fast_attention", |q, k, v, mask| {
+            let visible = Visible::everything().and(mask);
+            let [q, k, v] = [q, k, v].map(Array4::<f32>::ones);
+            let answer = fast_attention(q.view(), k.view(), v.view(), &visible);
+            Ok(answer?.mapv(f64::from))
+        }),
+        ("fast_attention_on", |q, k, v, mask| {
+            let visible = Visible::everything().and(mask);
+            let [q, k, v] = [q, k, v].map(Array4::<f32>::ones);
+            let scalar = pulp::Arch::Scalar;
+            let answer = fast_attention_on(scalar, q.view(), k.view(), v.view(), &visible);
+            Ok(answer?.mapv(f64::from))
+        }),
+    ];
+    for (name, way) in ways {
+        let everything = Mask::everything;
+        table
+            .of(format!("ch10_efficient::{name}").leak())
+            .refuses("widths 3 and 4", [3, 4], move || {
+                way((1, 1, 2, 3), (1, 1, 2, 4), (1, 1, 2, 4), &everything())
+            })
+            .refuses("no width", [0], move || {
+                way((1, 1, 2, 0), (1, 1, 2, 0), (1, 1, 2, 4), &everything())
+            })
+            .refuses("3 heads for 2", [3, 2], move || {
+                way((1, 3, 2, 4), (1, 2, 2, 4), (1, 2, 2, 4), &everything())
+            })
+            .refuses("2 keys, 3 values", [2, 3], move || {
+                way((1, 1, 2, 4), (1, 1, 2, 4), (1, 1, 3, 4), &everything())
+            })
+            .refuses("2 heads of keys, 3 of values", [2, 3], move || {
+                // Both divide 6.
+                way((1, 6, 2, 4), (1, 2, 2, 4), (1, 3, 2, 4), &everything())
+            })
+            .refuses("batches of 2 and 3", [2, 3], move || {
+                way((2, 1, 2, 4), (3, 1, 2, 4), (3, 1, 2, 4), &everything())
+            })
+            .refuses("another mask", [5, 5, 2, 2], move || {
+                let mask = Mask::causal(5, 5);
+                way((1, 1, 2, 4), (1, 1, 2, 4), (1, 1, 2, 4), &mask)
+            })
+            .gives("no keys", move || {
+                let answer = way((1, 2, 3, 4), (1, 1, 0, 4), (1, 1, 0, 5), &everything());
+                answer.unwrap() == zeros((1, 2, 3, 5))
+            })
+            .gives("no queries", move || {
+                let answer = way((1, 2, 0, 4), (1, 1, 3, 4), (1, 1, 3, 5), &everything());
+                answer.unwrap() == zeros((1, 2, 0, 5))
+            })
+            .gives("no sequence", move || {
+                let answer = way((0, 2, 1, 4), (0, 1, 3, 4), (0, 1, 3, 5), &everything());
+                answer.unwrap() == zeros((0, 2, 1, 5))
+            })
+            .gives("nothing allowed", move || {
+                let nothing = Mask::from_fn((1, 1, 1, 1), |_, _, _, _| false);
+                let answer = way((1, 1, 2, 4), (1, 1, 2, 4), (1, 1, 2, 4), &nothing);
+                answer.unwrap() == zeros((1, 1, 2, 4))
+            });
+    }
+    let x = || ones((1, 1, 2, 4));
+    table
+        .of("ch10_efficient::tiled_attention")
+        .refuses("a tile of 0", [0], move || {
+            tiled_attention(x().view(), x().view(), x().view(), &Visible::causal(), 0)
+        })
+        .gives("a tile of all", move || {
+            let most = usize::MAX;
+            tiled_attention(x().view(), x().view(), x().view(), &Visible::causal(), most).unwrap()
+                == x()
+        });
+    table
+        .of("ch10_efficient::spread_attention")
+        .refuses("0 workers", [0], move || {
+            spread_attention(x().view(), x().view(), x().view(), &Visible::causal(), 0)
+        })
+        .gives("too many workers", move || {
+            let many = usize::MAX;
+            spread_attention(x().view(), x().view(), x().view(), &Visible::causal(), many).unwrap()
+                == x()
+        });
+    table
+        .of("ch10_efficient::ring_attention")
+        .refuses("0 workers", [0], move || {
+            ring_attention(x().view(), x().view(), x().view(), &Visible::causal(), 0)
+        })
+        .gives("too many workers", move || {
+            let many = usize::MAX;
+            ring_attention(x().view(), x().view(), x().view(), &Visible::causal(), many).unwrap()
+                == x()
+        });
+    table.of("ch10_efficient::Sizes::new").refuses(
+        "2 keys, 3 values",
+        [1, 1, 2, 1, 1, 3],
+        move || {
+            let v = ones((1, 1, 3, 4));
+            Sizes::new(x().view(), x().view(), v.view(), &Visible::causal())
+        },
+    );
+}
+
+fn chapter_10_operator(table: &mut Table) {
+    let attend = |operator: OnnxAttention<f64>, sizes: [&[usize]; 3]| {
+        let [q, k, v] = sizes.map(|size| ones(size));
+        operator.attend(&OnnxInputs {
+            queries: q.view(),
+            keys: k.view(),
+            values: v.view(),
+            mask: None,
+            past: None,
+            lengths: None,
+        })
+    };
+    let four: [&'static [usize]; 3] = [&[1, 2, 3, 4]; 3];
+    let plain = OnnxAttention::default;
+    let masked = |mask: Array<f64, ndarray::IxDyn>| {
+        let x = ones(&[1, 1, 2, 2][..]);
+        OnnxAttention::default().attend(&OnnxInputs {
+            queries: x.view(),
+            keys: x.view(),
+            values: x.view(),
+            mask: Some(OnnxMask::Added(mask.view())),
+            past: None,
+            lengths: None,
+        })
+    };
+    let lengths = |lengths: &[usize], past: bool| {
+        let x = ones(&[1, 1, 2, 2][..]);
+        let before = ones((1, 1, 1, 2));
+        OnnxAttention::default().attend(&OnnxInputs {
+            queries: x.view(),
+            keys: x.view(),
+            values: x.view(),
+            mask: None,
+            past: past.then(|| (before.view(), before.view())),
+            lengths: Some(lengths),
+        })
+    };
+    table
+        .of("ch10_efficient::OnnxAttention::attend")
+        .refuses("three axes without heads", [] as [usize; 0], move || {
+            attend(plain(), [&[1, 2, 4]; 3])
+        })
+        .refuses("two axes", [2], move || attend(plain(), [&[2, 4]; 3]))
+        .refuses("3 heads for 4", [4, 3], move || {
+            let operator = OnnxAttention {
+                heads: Some((3, 1)),
+                ..plain()
+            };
+            attend(operator, [&[1, 2, 4]; 3])
+        })
+        .refuses("0 heads", [4, 0], move || {
+            let operator = OnnxAttention {
+                heads: Some((0, 0)),
+                ..plain()
+            };
+            attend(operator, [&[1, 2, 4]; 3])
+        })
+        .refuses("other heads", [2, 3], move || {
+            let operator = OnnxAttention {
+                heads: Some((3, 2)),
+                ..plain()
+            };
+            attend(operator, four)
+        })
+        .refuses("batches of 1 and 2", [1, 2], move || {
+            attend(plain(), [&[1, 2, 3, 4], &[2, 2, 3, 4], &[2, 2, 3, 4]])
+        })
+        .refuses("3 keys, 4 values", [3, 4], move || {
+            attend(plain(), [&[1, 2, 3, 4], &[1, 2, 3, 4], &[1, 2, 4, 4]])
+        })
+        .refuses("2 heads of keys, 3 of values", [2, 3], move || {
+            attend(plain(), [&[1, 6, 3, 4], &[1, 2, 3, 4], &[1, 3, 3, 4]])
+        })
+        .refuses("a mask of 3 × 2", [3, 2, 1, 1, 2, 2], move || {
+            masked(ones(&[3, 2][..]))
+        })
+        .refuses("a mask without axes", [] as [usize; 0], move || {
+            masked(ones(&[] as &[usize]))
+        })
+        .refuses("2 lengths for 1", [1, 2], move || lengths(&[1, 1], false))
+        .refuses("a length of 3", [0, 3, 2], move || lengths(&[3], false))
+        .refuses("lengths and a past", [] as [usize; 0], move || {
+            lengths(&[1], true)
+        })
+        .gives("no keys", move || {
+            let answer = attend(plain(), [&[1, 2, 3, 4], &[1, 2, 0, 4], &[1, 2, 0, 5]]);
+            answer.unwrap().output == zeros(&[1, 2, 3, 5][..])
+        })
+        .gives("a mask of NaN", move || {
+            all_nan(&masked(all(NAN, &[2, 2][..])).unwrap().output)
+        });
+    for x in [NAN, INFINITY, NEG_INFINITY, -1.0] {
+        table
+            .of("ch10_efficient::OnnxAttention::attend")
+            .refuses(format!("scale {x}"), [x], move || {
+                let operator = OnnxAttention {
+                    scale: Some(x),
+                    ..plain()
+                };
+                attend(operator, four)
+            })
+            .refuses(format!("softcap {x}"), [x], move || {
+                let operator = OnnxAttention {
+                    softcap: x,
+                    ..plain()
+                };
+                attend(operator, four)
+            });
+    }
+}
+
 fn table() -> Table {
     let mut table = Table::default();
     for fill in [
@@ -1556,6 +2025,9 @@ fn table() -> Table {
         asking,
         chapter_6,
         chapter_7,
+        chapter_10_parts,
+        chapter_10_attention,
+        chapter_10_operator,
     ] {
         fill(&mut table);
     }
@@ -1582,8 +2054,8 @@ fn bad_input_is_refused_or_answered_as_documented() {
     assert!(faults.is_empty(), "{faults}");
 }
 
-/// The public functions of a library: those it writes `pub`, and those of the traits it implements.
-/// Those of a public module stand under its name.
+/// The public functions of a library: those it writes `pub`, and those of the traits that its public
+/// types implement. Those of a public module stand under its name.
 fn public_functions(library: &str) -> BTreeSet<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let files = library_files(root, &library.replace('_', "-")).unwrap();
@@ -1608,6 +2080,10 @@ fn public_functions(library: &str) -> BTreeSet<String> {
 }
 
 fn functions_of(source: &str, place: &str) -> BTreeSet<String> {
+    let is_private = |owner: &str| {
+        let private = Regex::new(&format!(r"(?m)^(?:struct|enum) {owner}\b")).unwrap();
+        private.is_match(source)
+    };
     let head = Regex::new(r"^impl(?:<.*?>)? (?:(.*) for )?&?(\w+)").unwrap();
     let function = Regex::new(r"^ *(pub )?(?:const )?fn (\w+)").unwrap();
     let (mut functions, mut owner, mut of_trait) = (BTreeSet::new(), None, false);
@@ -1619,6 +2095,9 @@ fn functions_of(source: &str, place: &str) -> BTreeSet<String> {
         } else if let Some(found) = function.captures(line)
             && (found.get(1).is_some() || of_trait)
         {
+            if owner.as_deref().is_some_and(is_private) {
+                continue;
+            }
             let owner = owner.iter().flat_map(|owner| [owner.as_str(), "::"]);
             let owner: String = owner.collect();
             functions.insert(format!("{place}::{owner}{}", &found[2]));
@@ -1639,6 +2118,7 @@ fn every_public_function_is_in_the_table() {
         "ch07_cross_attention",
         "ch08_transformer",
         "ch09_training",
+        "ch10_efficient",
     ];
     let public: BTreeSet<String> = libraries.into_iter().flat_map(public_functions).collect();
     let listed: BTreeSet<String> = table().0.iter().map(|row| row.function.into()).collect();

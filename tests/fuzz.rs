@@ -15,6 +15,10 @@ use ch04_masks::*;
 use ch05_multihead::*;
 use ch06_self_attention::*;
 use ch07_cross_attention::*;
+use ch10_efficient::{
+    KeyValueCache, Online, OnnxAttention, OnnxInputs, OnnxMask, Partial, ScoreOutput, Visible,
+    fast_attention, grouped_attention, merge, ring_attention, spread_attention, tiled_attention,
+};
 use layouts::{Layout, layout};
 use ndarray::{
     Array, Array1, Array2, Array3, Array4, ArrayBase, Data, Dimension, IntoDimension, NdFloat,
@@ -592,6 +596,186 @@ fn sequences<F: NdFloat>(
     }
 }
 
+/// Queries, keys and values with several heads of queries to each head of keys and values.
+fn grouped_heads<F: NdFloat>(input: &Input) -> [Array4<F>; 3] {
+    let (queries, keys, values) = (input.queries, input.keys, input.values);
+    let heads = queries.heads * (1 + (input.seed % 3) as usize);
+    [
+        input.array(0, (queries.batch, heads, queries.rows, queries.d)),
+        input.array(1, (keys.batch, keys.heads, keys.rows, keys.d)),
+        input.array(2, (values.batch, values.heads, values.rows, input.other)),
+    ]
+}
+
+/// Whether those fit each other, and the scores they make.
+fn groups_fit<F: NdFloat>([q, k, v]: &[Array4<F>; 3]) -> (bool, Shape) {
+    let ((batch, heads, m, d), (key_batch, kv_heads, n, key_d)) = (q.dim(), k.dim());
+    let (value_batch, value_heads, value_n, _) = v.dim();
+    let fits = (batch, d) == (key_batch, key_d)
+        && (value_batch, value_heads, value_n) == (key_batch, kv_heads, n)
+        && heads.is_multiple_of(kv_heads);
+    (fits, (batch, heads, m, n))
+}
+
+/// Chapter 10's ways to chapter 4's answers.
+fn cheaper_ways<F: NdFloat>(input: &Input) {
+    let inputs = grouped_heads::<F>(input);
+    let fine = inputs.iter().all(all_moderate);
+    let (fits, shape) = groups_fit(&inputs);
+    let [q, k, v] = inputs.each_ref().map(|x| x.view());
+    let (mask, parts) = (input.mask(), input.other);
+    let fits = fits && q.dim().3 > 0 && mask.fit(shape).is_ok();
+    let answer = (q.dim().0, q.dim().1, q.dim().2, v.dim().3);
+    let far = usize::try_from(input.seed | 1).unwrap_or(usize::MAX);
+    let rules = [
+        Visible::everything(),
+        Visible::causal(),
+        Visible::window(1 + parts).unwrap(),
+        Visible::window(far).unwrap(),
+    ];
+    // One of them: workers are threads, and threads take their time.
+    let visible = rules[(input.seed % 4) as usize].and(&mask);
+    for (name, found) in [
+        ("tiled", tiled_attention(q, k, v, &visible, parts)),
+        (
+            "tiled",
+            tiled_attention(q, k, v, &visible, parts.saturating_mul(far)),
+        ),
+        ("spread", spread_attention(q, k, v, &visible, parts)),
+        ("ring", ring_attention(q, k, v, &visible, parts)),
+    ] {
+        if let Some(found) = fitting(name, found, fits && parts > 0) {
+            whole(name, &found, answer, fine);
+        }
+    }
+    let grouped = grouped_attention(q, k, v, &mask);
+    if let Some(found) = fitting("grouped_attention", grouped, fits) {
+        whole("grouped_attention", &found.output, answer, fine);
+    }
+    parts_and_caches(input, &inputs);
+    operator(input, &inputs);
+}
+
+fn fast(input: &Input) {
+    let inputs = grouped_heads::<f32>(input);
+    let fine = inputs.iter().all(all_moderate);
+    let (fits, shape) = groups_fit(&inputs);
+    let [q, k, v] = inputs.each_ref().map(|x| x.view());
+    let mask = input.mask();
+    let fits = fits && q.dim().3 > 0 && mask.fit(shape).is_ok();
+    let answer = (q.dim().0, q.dim().1, q.dim().2, v.dim().3);
+    for rule in [
+        Visible::everything(),
+        Visible::causal(),
+        Visible::window(1 + input.other).unwrap(),
+    ] {
+        let found = fast_attention(q, k, v, &rule.and(&mask));
+        if let Some(found) = fitting("fast_attention", found, fits) {
+            whole("fast_attention", &found, answer, fine);
+        }
+    }
+}
+
+fn parts_and_caches<F: NdFloat>(input: &Input, [q, k, v]: &[Array4<F>; 3]) {
+    let part = |output: &Array4<F>, place| Partial {
+        output: output.clone(),
+        log_sum_exp: input.array(place, (input.queries.batch, q.dim().1, input.queries.rows)),
+    };
+    let merged = merge(&part(q, 3), &part(k, 4));
+    if let Some(merged) = fitting("merge", merged, q.dim() == k.dim()) {
+        let moderate = moderate(input.numbers.iter().copied());
+        whole("merge", &merged.output, q.dim(), moderate);
+    }
+    let mut online = Online::new(input.other);
+    let scores: Array1<F> = input.array(3, input.keys.rows);
+    let values: Array2<F> = input.array(4, (input.values.rows, input.other));
+    let fits = input.keys.rows == input.values.rows;
+    for _ in 0..2 {
+        fitting("see", online.see(scores.view(), values.view()), fits);
+    }
+    let fine = all_moderate(&scores) && all_moderate(&values);
+    whole("Online::answer", &online.answer().0, input.other, fine);
+    let (batch, heads, n, d) = k.dim();
+    let capacity = input.queries.rows;
+    let mut cache = KeyValueCache::new(batch, heads, capacity, (d, input.other));
+    let fits = v.dim() == (batch, heads, n, input.other);
+    let mut room = capacity;
+    for _ in 0..2 {
+        let extended = cache.extend(k.view(), v.view());
+        if fitting("extend", extended, fits && n <= room).is_some() {
+            room -= n;
+        }
+        assert_eq!(cache.length(), capacity - room);
+    }
+}
+
+/// The operator of ONNX with any of its attributes.
+fn operator<F: NdFloat>(input: &Input, inputs: &[Array4<F>; 3]) {
+    let choose = |place: u32, of: u64| input.seed.rotate_left(7 * place) % of;
+    let (fits, (batch, heads, m, n)) = groups_fit(inputs);
+    let [q, k, v] = inputs;
+    let factor = F::from(input.factor).unwrap();
+    let usable = factor.is_finite() && factor >= F::zero();
+    let scale = (choose(0, 2) == 0).then_some(factor);
+    let softcap = if choose(1, 2) == 0 { factor } else { F::zero() };
+    let near = (choose(2, 3) > 0).then_some(input.other);
+    let past = (choose(3, 3) == 0).then(|| {
+        let (batch, heads, _, d) = k.dim();
+        let (value_batch, value_heads, ..) = v.dim();
+        let keys: Array4<F> = input.array(3, (batch, heads, input.other, d));
+        let other = (value_batch, value_heads, input.other, input.other);
+        (keys, input.array::<F, _>(4, other))
+    });
+    let n = n + past.as_ref().map_or(0, |_| input.other);
+    let lengths = (choose(4, 3) == 0).then(|| vec![input.other; batch]);
+    let [b, h, i, j] = input.mask;
+    let allowed = input
+        .mask()
+        .fit((b, h, i, j))
+        .unwrap()
+        .to_owned()
+        .into_dyn();
+    let has_mask = choose(5, 2) == 0;
+    let operator = OnnxAttention {
+        scale,
+        softcap,
+        is_causal: choose(6, 2) == 0,
+        window: (near, (choose(7, 3) > 0).then_some(0)),
+        heads: None,
+        score_output: ScoreOutput::Weights,
+    };
+    let [queries, keys, values] = [q, k, v].map(|x| x.view().into_dyn());
+    let answer = operator.attend(&OnnxInputs {
+        queries,
+        keys,
+        values,
+        mask: has_mask.then(|| OnnxMask::Allowed(allowed.view())),
+        past: past.as_ref().map(|(k, v)| (k.view(), v.view())),
+        lengths: lengths.as_deref(),
+    });
+    let one_or = |ours: usize, theirs| ours == 1 || ours == theirs;
+    let fits = fits
+        && (usable || scale.is_none() && softcap == F::zero())
+        && q.dim().3 > 0
+        && lengths.is_none_or(|_| past.is_none() && input.other <= n)
+        && (!has_mask
+            || one_or(b, batch) && one_or(h, heads) && one_or(i, m) && (j <= n || j == 1));
+    if let Some(answer) = fitting("OnnxAttention::attend", answer, fits) {
+        let fine = all_moderate(q) && all_moderate(k) && all_moderate(v);
+        let fine = fine && past.is_none_or(|(k, v)| all_moderate(&k) && all_moderate(&v));
+        let fine = fine && factor <= F::one();
+        let output = [batch, heads, m, v.dim().3];
+        whole(
+            "attend",
+            &answer.output,
+            &output[..],
+            fine && softcap == F::zero(),
+        );
+        assert_eq!(answer.scores.dim(), (batch, heads, m, n));
+        assert_eq!(answer.keys.dim().2, n);
+    }
+}
+
 fn masks(input: &Input) {
     let (Sizes { batch, rows: m, .. }, n) = (input.queries, input.keys.rows);
     let first = usize::try_from(input.seed).unwrap_or(usize::MAX);
@@ -674,11 +858,13 @@ fn in_precision<F: NdFloat>(input: &Input) {
     single_heads::<F>(input);
     many_heads::<F>(input);
     multi_head::<F>(input);
+    cheaper_ways::<F>(input);
 }
 
 fn every_function(input: &Input) {
     in_precision::<f64>(input);
     in_precision::<f32>(input);
+    fast(input);
     masks(input);
     others(input);
     chapters_8_and_9::every_function(input);

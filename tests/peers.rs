@@ -15,6 +15,7 @@ use ch08_transformer::{
 };
 use ch09_training::optimizer::{Adam, clip};
 use ch09_training::{backward, layers, loss};
+use ch10_efficient::repeat_heads;
 use ndarray::{
     Array, Array1, Array2, Array3, Array4, ArrayD, ArrayView1, Axis, Dimension, Ix2, Ix3, IxDyn,
     NdFloat, arr0, concatenate, s, stack,
@@ -314,8 +315,7 @@ fn answer<F: NdFloat>(
     causal: fn(usize, usize) -> Mask,
 ) -> Array4<F> {
     let [q, k, v] = inputs;
-    let shared = shared(q, k);
-    let (k, v) = (k.select(Axis(1), &shared), v.select(Axis(1), &shared));
+    let [k, v] = [k, v].map(|x| repeat_heads(x.view(), q.len_of(Axis(1))).unwrap());
     let mask = mask_of(case, inputs, causal);
     let has_bias = case.value["inputs"]["mask"].is_object() && !case.is_boolean("mask");
     if case.setting("scale").is_none() && !has_bias {
@@ -329,8 +329,7 @@ fn answer<F: NdFloat>(
 /// The gradients of `Σ weighting · output` by queries, keys and values, PyTorch's causal mask behind it.
 fn attention_gradients<F: NdFloat>(case: &Case, inputs: &[Array4<F>; 3]) -> [Array4<F>; 3] {
     let [q, k, v] = inputs;
-    let shared = shared(q, k);
-    let (all_k, all_v) = (k.select(Axis(1), &shared), v.select(Axis(1), &shared));
+    let [all_k, all_v] = [k, v].map(|x| repeat_heads(x.view(), q.len_of(Axis(1))).unwrap());
     let mask = mask_of(case, inputs, |m, n| Mask::causal_from(0, m, n));
     let weights = weights_of(case, [q, &all_k], &mask);
     let (weights, weighting) = (weights.view(), case.four_axes::<F>("weighting"));
@@ -346,7 +345,7 @@ fn attention_gradients<F: NdFloat>(case: &Case, inputs: &[Array4<F>; 3]) -> [Arr
     // A key head that several query heads read gets the gradients of all of them.
     let [d_k, d_v] = [(k, d_all_k), (v, d_all_v)].map(|(x, d_all)| {
         let mut d_x = Array4::zeros(x.dim());
-        for (&head, d_head) in shared.iter().zip(d_all.axis_iter(Axis(1))) {
+        for (head, d_head) in shared(q, k).into_iter().zip(d_all.axis_iter(Axis(1))) {
             let mut d_x = d_x.index_axis_mut(Axis(1), head);
             d_x += &d_head;
         }

@@ -25,6 +25,10 @@ use ch06_self_attention::{
     bidirectional_mask, causal_mask, rotate, self_attention, sinusoidal_positions, token_positions,
 };
 use ch07_cross_attention::{alignment, cross_attention};
+use ch10_efficient::{
+    KeyValueCache, OnnxAttention, OnnxInputs, OnnxMask, Visible, fast_attention, ring_attention,
+    spread_attention, tiled_attention,
+};
 use layouts::layout;
 use ndarray::{
     Array, Array1, Array2, Array3, Array4, ArrayBase, ArrayView2, Axis, Data, Dimension,
@@ -515,6 +519,55 @@ fn attention_is_what_plain_loops_compute() {
 }
 
 #[test]
+fn cheaper_attention_is_what_plain_loops_compute() {
+    check((problem(), 1..9_usize), |(problem, parts)| {
+        let (expected, _) = plain_attention(&problem);
+        let visible = Visible::everything().and(&problem.mask);
+        let [q, k, v] = [&problem.q, &problem.k, &problem.v].map(|x| x.view());
+        for answer in [
+            tiled_attention(q, k, v, &visible, parts),
+            spread_attention(q, k, v, &visible, parts),
+            ring_attention(q, k, v, &visible, parts),
+        ] {
+            assert_near(&answer.unwrap(), &expected);
+        }
+        let [q, k, v] = [q, k, v].map(|x| single_precision(&x));
+        let fast = fast_attention(q.view(), k.view(), v.view(), &visible).unwrap();
+        assert_within(1e-5, &double_precision(&fast), &expected);
+    });
+}
+
+#[test]
+fn the_operator_of_onnx_is_what_plain_loops_compute() {
+    check(problem(), |problem| {
+        let (expected, _) = plain_attention(&problem);
+        let [q, k, v] = [&problem.q, &problem.k, &problem.v].map(|x| x.view().into_dyn());
+        let allowed = problem.allowed().into_dyn();
+        let added = problem.mask.to_additive::<f64>().into_dyn();
+        for mask in [
+            OnnxMask::Allowed(allowed.view()),
+            OnnxMask::Added(added.view()),
+        ] {
+            // A mask of one column is not stretched but filled up.
+            if added.len_of(Axis(3)) != problem.shape().3 && matches!(mask, OnnxMask::Added(_)) {
+                continue;
+            }
+            let [queries, keys, values] = [&q, &k, &v].map(|x| x.view());
+            let inputs = OnnxInputs {
+                queries,
+                keys,
+                values,
+                mask: Some(mask),
+                past: None,
+                lengths: None,
+            };
+            let answer = OnnxAttention::default().attend(&inputs).unwrap();
+            assert_near(&answer.output, &expected.view().into_dyn());
+        }
+    });
+}
+
+#[test]
 fn multi_head_attention_is_what_plain_loops_compute() {
     check(layer(), |layer| {
         let (output, weights) = plain_multi_head(&layer);
@@ -795,6 +848,37 @@ fn masked_keys_have_no_influence() {
 }
 
 #[test]
+fn masked_keys_have_no_influence_on_cheaper_attention() {
+    let inputs = problem()
+        .prop_filter("a key to change", |problem| problem.shape().3 > 0)
+        .prop_flat_map(|problem| {
+            let (_, _, _, n) = problem.shape();
+            (Just(problem), 0..n, poison(), poison(), 1..9_usize)
+        });
+    check(inputs, |(mut problem, changed, key, value, parts)| {
+        let allowed = problem.allowed();
+        problem.mask = Mask::from_fn(problem.shape(), |b, h, i, j| {
+            j != changed && allowed[[b, h, i, j]]
+        });
+        let (expected, _) = plain_attention(&problem);
+        problem.k.slice_mut(s![.., .., changed, ..]).fill(key);
+        problem.v.slice_mut(s![.., .., changed, ..]).fill(value);
+        let visible = Visible::everything().and(&problem.mask);
+        let [q, k, v] = [&problem.q, &problem.k, &problem.v].map(|x| x.view());
+        for answer in [
+            tiled_attention(q, k, v, &visible, parts),
+            spread_attention(q, k, v, &visible, parts),
+            ring_attention(q, k, v, &visible, parts),
+        ] {
+            assert_near(&answer.unwrap(), &expected);
+        }
+        let [q, k, v] = [q, k, v].map(|x| single_precision(&x));
+        let fast = fast_attention(q.view(), k.view(), v.view(), &visible).unwrap();
+        assert_within(1e-5, &double_precision(&fast), &expected);
+    });
+}
+
+#[test]
 fn padding_has_no_influence_on_any_head() {
     let inputs = layer().prop_flat_map(|layer| {
         let (batch, n, _) = layer.k.dim();
@@ -865,6 +949,33 @@ fn the_last_queries_alone_get_the_last_answers() {
             &answer.weights,
             &whole.weights.slice(s![.., .., n - m.., ..]),
         );
+    });
+}
+
+#[test]
+fn a_cache_gives_the_answers_of_the_full_pass() {
+    let inputs = problem().prop_flat_map(|problem| {
+        let (_, _, m, n) = problem.shape();
+        let queries = if m < n { 0..=m } else { 0..=n };
+        (Just(problem), queries, 1..4_usize)
+    });
+    check(inputs, |(problem, m, chunk)| {
+        let Problem { q, k, v, .. } = problem;
+        let ((batch, heads, n, d_k), d_v) = (k.dim(), v.dim().3);
+        let mut cache = KeyValueCache::new(batch, heads, n, (d_k, d_v));
+        for first in (0..n).step_by(chunk) {
+            let new = s![.., .., first..n.min(first + chunk), ..];
+            cache.extend(k.slice(new), v.slice(new)).unwrap();
+        }
+        let (last, mask) = (q.slice(s![.., .., ..m, ..]), Mask::causal(m, n));
+        let found = cache.ask(last, &mask).unwrap();
+        let whole = Problem {
+            q: last.to_owned(),
+            k,
+            v,
+            mask,
+        };
+        assert_answers_near(&(found.output, found.weights), &plain_attention(&whole));
     });
 }
 

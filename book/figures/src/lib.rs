@@ -18,6 +18,7 @@ mod ch06;
 mod ch07;
 mod ch08;
 mod ch09;
+mod ch10;
 mod chart;
 mod heatmap;
 mod picture;
@@ -102,6 +103,12 @@ pub fn all() -> &'static [Figure] {
         Figure::new("ch09", "languages", ch09::languages),
         Figure::new("ch09", "before", ch09::before),
         Figure::new("ch09", "warm-up", ch09::warm_up),
+        Figure::new("ch10", "cost", ch10::cost),
+        Figure::new("ch10", "groups", ch10::groups),
+        Figure::new("ch10", "online", ch10::online),
+        Figure::new("ch10", "tiles", ch10::tiles),
+        Figure::new("ch10", "lanes", ch10::lanes),
+        Figure::new("ch10", "ring", ch10::ring),
     ];
     FIGURES
 }

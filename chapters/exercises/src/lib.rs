@@ -24,3 +24,5 @@ pub mod ch07;
 pub mod ch08;
 #[cfg_attr(feature = "solutions", path = "../solutions/ch09.rs")]
 pub mod ch09;
+#[cfg_attr(feature = "solutions", path = "../solutions/ch10.rs")]
+pub mod ch10;
