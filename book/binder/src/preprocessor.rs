@@ -1,5 +1,6 @@
 //! The binder as one of mdBook's preprocessors.
 
+use crate::live;
 use crate::page::{Page, Press, Purpose};
 use crate::problem::{Problem, Problems};
 use anyhow::Result;
@@ -12,20 +13,29 @@ use std::rc::Rc;
 /// Makes every page of a book, and keeps going when one has problems.
 pub struct Binder {
     found: Option<Rc<RefCell<Vec<Problem>>>>,
+    live: bool,
 }
 
 impl Binder {
     /// The name that book.toml gives it.
     pub const NAME: &'static str = "binder";
 
-    /// A binder that fails if there are problems.
+    /// A binder that fails if there are problems. Its live figures stand still, because nobody adds
+    /// their scripts.
     pub fn strict() -> Self {
-        Binder { found: None }
+        Binder {
+            found: None,
+            live: false,
+        }
     }
 
-    /// A binder that adds problems to a list and succeeds, so that later steps can find theirs.
-    pub fn collecting(found: Rc<RefCell<Vec<Problem>>>) -> Self {
-        Binder { found: Some(found) }
+    /// A binder that adds problems to a list and succeeds, so that later steps can find theirs. With
+    /// `live` the pages ask for the scripts of their live figures.
+    pub fn collecting(found: Rc<RefCell<Vec<Problem>>>, live: bool) -> Self {
+        Binder {
+            found: Some(found),
+            live,
+        }
     }
 
     /// Whether the binder has anything to do for this renderer of mdBook's.
@@ -48,7 +58,7 @@ impl Preprocessor for Binder {
             "test" => Purpose::Testing,
             _ => Purpose::Reading,
         };
-        let press = Press::new(&ctx.root)?;
+        let press = Press::new(&ctx.root, self.live)?;
         let src = ctx.root.join(&ctx.config.book.src);
         let mut problems = Vec::new();
         book.for_each_mut(|item| {
@@ -63,7 +73,13 @@ impl Preprocessor for Binder {
                 dir: &src.join(path.parent().unwrap_or(Path::new(""))),
                 text: &chapter.content,
             };
-            chapter.content = press.page(&page, purpose, &mut problems);
+            let mut content = press.page(&page, purpose, &mut problems);
+            let up = "../".repeat(path.components().count().saturating_sub(1));
+            let scripts = live::tags(&content, &up);
+            if !scripts.is_empty() {
+                content += &format!("\n\n{scripts}\n");
+            }
+            chapter.content = content;
         });
         match &self.found {
             Some(found) => found.borrow_mut().append(&mut problems),

@@ -5,7 +5,7 @@ use ndarray::{Array2, ArrayView2};
 
 use crate::canvas::{Canvas, Face, Stroke};
 use crate::picture::Picture;
-use crate::style::{Colour, END, HEAT, SUB, SUP, ems, number, short};
+use crate::style::{Colour, HEAT, ems, number, plain, short};
 
 /// The width of the picture, and the most that row labels take of it.
 const WIDTH: f64 = 360.0;
@@ -245,11 +245,6 @@ fn describe(values: ArrayView2<f64>, row_labels: &[String], column_labels: &[Str
         place(&cells[cells.len() - 1]),
         place(&cells[0])
     )
-}
-
-/// A drawn label in plain words: without the marks of subscripts.
-fn plain(label: &str) -> String {
-    label.replace([SUB, SUP, END], "")
 }
 
 fn widest(labels: &[String]) -> f64 {

@@ -15,9 +15,26 @@ const ENLARGEMENT: f64 = 1.3;
 pub struct Picture {
     /// What the picture shows, in words, for those who do not see it.
     pub alt: String,
+    /// The cells of its grids that a reader may point at.
+    pub cells: Vec<Cell>,
     width: u32,
     height: u32,
     body: String,
+}
+
+/// A place in a picture, in the picture's own units.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cell {
+    /// Which of the picture's grids it is part of.
+    pub grid: usize,
+    /// Its row in that grid.
+    pub row: usize,
+    /// Its column.
+    pub column: usize,
+    /// Its upper left corner.
+    pub at: (f64, f64),
+    /// Its width and its height.
+    pub size: (f64, f64),
 }
 
 impl Picture {
@@ -30,10 +47,16 @@ impl Picture {
         let body = tidy(&Canvas::paint((width, height), draw)?);
         Ok(Self {
             alt: alt.into(),
+            cells: Vec::new(),
             width,
             height,
             body,
         })
+    }
+
+    /// The width and the height, in its own units.
+    pub fn size(&self) -> (u32, u32) {
+        (self.width, self.height)
     }
 
     /// The picture as one line of SVG inside a page, whose `--fig-…` variables colour it.

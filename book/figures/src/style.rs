@@ -86,13 +86,18 @@ pub(crate) fn numbered(base: &str, n: usize) -> Vec<String> {
 }
 
 /// A number with that many decimals, a true minus sign, and no negative zero.
-pub(crate) fn number(x: f64, decimals: usize) -> String {
+pub fn number(x: f64, decimals: usize) -> String {
     let text = format!("{x:.decimals$}");
     match text.strip_prefix('-') {
         Some(zero) if zero.chars().all(|c| c == '0' || c == '.') => zero.to_owned(),
         Some(digits) => format!("−{digits}"),
         None => text,
     }
+}
+
+/// A drawn label in plain words: without the marks of subscripts.
+pub fn plain(label: &str) -> String {
+    label.replace([SUB, SUP, END], "")
 }
 
 /// A number with at most three decimals, as few as it needs.

@@ -1,0 +1,349 @@
+//! The live figures' scripts: the chapters as WebAssembly, in files that a page can load from a disk
+//! as well as from a server, and what it all weighs.
+
+use crate::cargo;
+use anyhow::{Context, Result, bail, ensure};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use regex::Regex;
+use std::borrow::Cow;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+use wasm_bindgen_cli_support::Bindgen;
+
+/// The folder of the bound book that holds the scripts.
+const FOLDER: &str = "live";
+
+/// The most that each thing may weigh, in bytes.
+const WASM: usize = 180 * 1024;
+const SCRIPTS: usize = 20 * 1024;
+const PAGE: usize = 150 * 1024;
+
+/// How to get what is lacking where pages stay without life.
+pub const ADVICE: &str = "The figures are bound without controls, because Rust's target for pages is not here: \
+                          `rustup target add wasm32-unknown-unknown` adds it.";
+
+/// What something weighs, and what it may.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Weight {
+    /// What it is.
+    pub what: String,
+    /// Its size in bytes.
+    pub bytes: usize,
+    /// The most that it may weigh, if there is a limit.
+    pub limit: Option<usize>,
+}
+
+impl Weight {
+    fn is_too_much(&self) -> bool {
+        self.limit.is_some_and(|limit| self.bytes > limit)
+    }
+}
+
+impl std::fmt::Display for Weight {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kib = |bytes: usize| bytes as f64 / 1024.0;
+        write!(f, "{}: {:.1} KiB", self.what, kib(self.bytes))?;
+        match self.limit {
+            Some(limit) => write!(f, " of {:.0}", kib(limit)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The tags that load what a page's live figures need; nothing for a page without any. `up` leads from
+/// the page to the book's folder.
+pub fn tags(page: &str, up: &str) -> String {
+    let live: Vec<_> = widgets::all()
+        .iter()
+        .filter(|live| page.contains(&format!("data-live=\"{}\"", live.id())))
+        .collect();
+    if live.is_empty() {
+        return String::new();
+    }
+    let weights = live.iter().any(|live| live.asks_model);
+    let files = weights.then_some("weights").into_iter();
+    files
+        .chain(["widgets", "live"])
+        .map(|name| format!("<script defer src=\"{up}{FOLDER}/{name}.js\"></script>"))
+        .collect()
+}
+
+/// Adds the scripts that the pages in `dir` ask for, and weighs what a reader has to load.
+///
+/// # Errors
+/// If the live figures cannot be compiled, or something is too heavy.
+pub fn finish(root: &Path, dir: &Path) -> Result<Vec<Weight>> {
+    let pages = pages(dir)?;
+    let asked = |name: &str| {
+        let tag = format!("{FOLDER}/{name}.js\"></script>");
+        pages.iter().any(|(_, html)| html.contains(&tag))
+    };
+    let mut weights = vec![];
+    if asked("live") {
+        let folder = dir.join(FOLDER);
+        fs::create_dir_all(&folder)?;
+        let Code { glue, wasm } = code(root)?;
+        let packed = gzip(&wasm)?;
+        let ours = fs::read_to_string(root.join("book/widgets/live.js"))
+            .context("cannot read the live figures' script")?;
+        weights.push(Weight {
+            what: "live figures, compressed".to_owned(),
+            bytes: packed.len(),
+            limit: Some(WASM),
+        });
+        weights.push(Weight {
+            what: "their JavaScript".to_owned(),
+            bytes: glue.len() + ours.len(),
+            limit: Some(SCRIPTS),
+        });
+        let script = format!("{glue}\nwindow.bookWasm=\"{}\";\n", base64(&packed));
+        fs::write(folder.join("widgets.js"), script)?;
+        fs::write(folder.join("live.js"), ours)?;
+        if asked("weights") {
+            let file = root.join("chapters/ch09-training/weights/dates.safetensors");
+            let bytes =
+                fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
+            let packed = gzip(&bytes)?;
+            weights.push(Weight {
+                what: "trained weights, compressed".to_owned(),
+                bytes: packed.len(),
+                limit: None,
+            });
+            let script = format!("window.bookWeights=\"{}\";\n", base64(&packed));
+            fs::write(folder.join("weights.js"), script)?;
+        }
+    }
+    weights.extend(heaviest(dir, &pages)?);
+    let heavy: Vec<_> = weights
+        .iter()
+        .filter(|weight| weight.is_too_much())
+        .collect();
+    if !heavy.is_empty() {
+        let heavy: Vec<_> = heavy.iter().map(ToString::to_string).collect();
+        bail!("too much to load: {}", heavy.join("; "));
+    }
+    Ok(weights)
+}
+
+/// Takes the tags of scripts that nobody adds off the pages in `dir`.
+///
+/// # Errors
+/// If a page cannot be read or written.
+pub fn give_up(dir: &Path) -> Result<()> {
+    for (path, html) in pages(dir)? {
+        fs::write(path, without_tags(&html).as_ref())?;
+    }
+    Ok(())
+}
+
+fn without_tags(html: &str) -> Cow<'_, str> {
+    static TAGS: LazyLock<Regex> = LazyLock::new(|| {
+        let pattern = format!("<script defer(?:=\"\")? src=\"[./]*{FOLDER}/\\w+\\.js\"></script>");
+        Regex::new(&pattern).expect("the pattern is valid")
+    });
+    TAGS.replace_all(html, "")
+}
+
+/// The pages of the book with their paths. The one that is made to be printed has everything twice and
+/// nobody works with it, so its scripts go.
+fn pages(dir: &Path) -> Result<Vec<(PathBuf, String)>> {
+    let (mut pages, mut folders) = (vec![], vec![dir.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|ending| ending == "html") {
+                let html = fs::read_to_string(&path)?;
+                if path == dir.join("print.html") {
+                    fs::write(&path, without_tags(&html).as_ref())?;
+                } else {
+                    pages.push((path, html));
+                }
+            }
+        }
+    }
+    pages.sort();
+    Ok(pages)
+}
+
+/// The heaviest page without live figures, with all that it loads at first.
+fn heaviest(dir: &Path, pages: &[(PathBuf, String)]) -> Result<Option<Weight>> {
+    let mut heaviest: Option<Weight> = None;
+    for (path, html) in pages {
+        if html.contains(" data-live=") {
+            continue;
+        }
+        let bytes = load(dir, path, html)?;
+        if heaviest.as_ref().is_none_or(|most| bytes > most.bytes) {
+            let name = path.strip_prefix(dir)?.display();
+            heaviest = Some(Weight {
+                what: format!("heaviest page without them, {name}"),
+                bytes,
+                limit: Some(PAGE),
+            });
+        }
+    }
+    Ok(heaviest)
+}
+
+/// What a page weighs when it is first read: itself, its style sheets and scripts, compressed, and the
+/// faces of the book that it is set in.
+fn load(dir: &Path, path: &Path, html: &str) -> Result<usize> {
+    static LINKED: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r#"<script[^>]* src="([^"]+)"|<link rel="stylesheet" href="([^"]+)"(?: media="(\w+)")?"#)
+            .expect("the pattern is valid")
+    });
+    static FACES: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r#"(?s)@font-face\s*\{([^}]*)\}"#).expect("the pattern is valid")
+    });
+    static FILE: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r#"url\(["']?([^"')]+)"#).expect("the pattern is valid"));
+    let folder = path.parent().context("a page lies in a folder")?;
+    let mut bytes = gzip(html.as_bytes())?.len();
+    for linked in LINKED.captures_iter(html) {
+        if linked.get(3).is_some_and(|media| media.as_str() == "print") {
+            continue;
+        }
+        let Some(name) = linked.get(1).or(linked.get(2)) else {
+            continue;
+        };
+        let file = folder.join(name.as_str());
+        let content = fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        bytes += gzip(&content)?.len();
+        if file.extension().is_none_or(|ending| ending != "css") {
+            continue;
+        }
+        let css = String::from_utf8_lossy(&content);
+        for face in FACES.captures_iter(&css) {
+            let face = &face[1];
+            let needed = [
+                ("Book Code", "<code"),
+                ("Book Math", "<math"),
+                ("italic", "<em>"),
+            ];
+            let used = needed
+                .iter()
+                .all(|(mark, element)| !face.contains(mark) || html.contains(element));
+            if let Some(font) = FILE.captures(face).filter(|_| used) {
+                let font = file.parent().unwrap_or(dir).join(&font[1]);
+                bytes += fs::metadata(&font)
+                    .with_context(|| format!("cannot read {}", font.display()))?
+                    .len() as usize;
+            }
+        }
+    }
+    Ok(bytes)
+}
+
+/// The live figures as a page runs them.
+struct Code {
+    /// The functions that hand texts over.
+    glue: String,
+    wasm: Vec<u8>,
+}
+
+/// Compiles the live figures, or takes what came of the same code before.
+fn code(root: &Path) -> Result<Code> {
+    let file = cargo::wasm(root)?;
+    let bytes = fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
+    let mut hasher = DefaultHasher::new();
+    (&bytes, VERSION).hash(&mut hasher);
+    let kept = file.with_file_name(format!("widgets-{:016x}", hasher.finish()));
+    let (kept_glue, kept_wasm) = (kept.with_extension("js"), kept.with_extension("bound.wasm"));
+    if let (Ok(glue), Ok(wasm)) = (fs::read_to_string(&kept_glue), fs::read(&kept_wasm)) {
+        return Ok(Code { glue, wasm });
+    }
+    let mut bindgen = Bindgen::new();
+    bindgen
+        .input_bytes("widgets", bytes)
+        .no_modules(true)?
+        .typescript(false)
+        .omit_default_module_path(true)
+        .remove_name_section(true)
+        .remove_producers_section(true);
+    let mut output = bindgen
+        .generate_output()
+        .context("the live figures cannot be bound to a page")?;
+    ensure!(
+        output.snippets().is_empty() && output.local_modules().is_empty(),
+        "the live figures need scripts of others"
+    );
+    let (glue, wasm) = (output.js().to_owned(), output.wasm_mut().emit_wasm());
+    fs::write(&kept_wasm, &wasm)?;
+    fs::write(&kept_glue, &glue)?;
+    Ok(Code { glue, wasm })
+}
+
+/// Changes when the same code is to be bound in another way.
+const VERSION: u32 = 1;
+
+fn gzip(bytes: &[u8]) -> Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(bytes)?;
+    Ok(encoder.finish()?)
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for three in bytes.chunks(3) {
+        let number = three
+            .iter()
+            .fold(0_u32, |number, &byte| number << 8 | u32::from(byte));
+        let number = number << (8 * (3 - three.len()));
+        for place in 0..4 {
+            if place > three.len() {
+                text.push('=');
+            } else {
+                let digit = number >> (18 - 6 * place) & 63;
+                text.push(char::from(DIGITS[digit as usize]));
+            }
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_that_of_the_standard() {
+        let cases = [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foobar", "Zm9vYmFy"),
+        ];
+        for (text, coded) in cases {
+            assert_eq!(base64(text.as_bytes()), coded);
+        }
+        assert_eq!(base64(&[255, 254, 253]), "//79");
+    }
+
+    #[test]
+    fn only_pages_with_live_figures_load_something() {
+        assert_eq!(tags("<figure class=\"figure\">", ""), "");
+        let one = tags("<figure data-live=\"ch04-causal\">", "../");
+        assert_eq!(one.matches("<script defer").count(), 2);
+        assert!(one.contains("src=\"../live/live.js\""), "{one}");
+        let model = tags("<figure data-live=\"ch09-languages\">", "");
+        assert!(model.contains("live/weights.js"), "{model}");
+    }
+
+    #[test]
+    fn a_weight_says_whether_it_is_too_much() {
+        let weight = |bytes| Weight {
+            what: "x".to_owned(),
+            bytes,
+            limit: Some(1024),
+        };
+        assert!(weight(1025).is_too_much() && !weight(1024).is_too_much());
+        assert_eq!(weight(512).to_string(), "x: 0.5 KiB of 1");
+    }
+}
