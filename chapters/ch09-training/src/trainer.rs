@@ -61,7 +61,7 @@ impl Default for Plan {
             schedule: Schedule {
                 peak: 2e-3,
                 warm_up: 200,
-                steps: 8_000,
+                steps: 10_000,
             },
             longest_gradient: 1.0,
             smoothing: 0.0,

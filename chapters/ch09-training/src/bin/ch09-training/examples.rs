@@ -232,7 +232,7 @@ fn number(x: f64) -> ch05_multihead::Projection<f64> {
 fn rates() {
     println!("# rates: The learning rate over a training");
     let schedule = Plan::default().schedule;
-    for step in [1, 100, 200, 2_000, 4_000, 6_000, 8_000] {
+    for step in [1, 100, 200, 2_000, 4_000, 6_000, 8_000, 10_000] {
         println!("step {step:>5}: {:.6}", schedule.rate(step));
     }
     println!();
