@@ -126,11 +126,11 @@ pub fn can_build_wasm(root: &Path) -> bool {
 /// The target that pages run.
 pub const WASM: &str = "wasm32-unknown-unknown";
 
-/// Builds the live figures for the page and returns the file.
+/// Builds a part of the live figures for the page and returns the file.
 ///
 /// # Errors
-/// If they do not build.
-pub fn wasm(root: &Path) -> Result<PathBuf> {
+/// If it does not build.
+pub fn wasm(root: &Path, part: &str) -> Result<PathBuf> {
     let args = [
         "--lib",
         "-p",
@@ -139,6 +139,9 @@ pub fn wasm(root: &Path) -> Result<PathBuf> {
         WASM,
         "--profile",
         "widget",
+        "--no-default-features",
+        "--features",
+        part,
     ];
     build(root, &args.map(str::to_owned))?
         .into_iter()

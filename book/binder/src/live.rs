@@ -64,13 +64,38 @@ pub fn tags(page: &str, up: &str) -> String {
     if live.is_empty() {
         return String::new();
     }
-    let weights = live.iter().any(|live| live.asks_model);
-    let files = weights.then_some("weights").into_iter();
+    let mut files = vec![];
+    for part in PARTS {
+        if live.iter().any(|live| live.part == part.name) {
+            files.extend(part.data);
+            files.push(part.name);
+        }
+    }
+    files.push("live");
     files
-        .chain(["widgets", "live"])
+        .into_iter()
         .map(|name| format!("<script defer src=\"{up}{FOLDER}/{name}.js\"></script>"))
         .collect()
 }
+
+/// A part of the live figures that pages load by itself.
+struct Part {
+    /// Its name, which is that of the feature of the crate `widgets`, too.
+    name: &'static str,
+    /// The file with what it has learned.
+    data: Option<&'static str>,
+}
+
+const PARTS: [Part; 2] = [
+    Part {
+        name: "numbers",
+        data: None,
+    },
+    Part {
+        name: "dates",
+        data: Some("weights"),
+    },
+];
 
 /// Adds the scripts that the pages in `dir` ask for, and weighs what a reader has to load.
 ///
@@ -86,36 +111,36 @@ pub fn finish(root: &Path, dir: &Path) -> Result<Vec<Weight>> {
     if asked("live") {
         let folder = dir.join(FOLDER);
         fs::create_dir_all(&folder)?;
-        let Code { glue, wasm } = code(root)?;
-        let packed = gzip(&wasm)?;
         let ours = fs::read_to_string(root.join("book/widgets/live.js"))
             .context("cannot read the live figures' script")?;
-        weights.push(Weight {
-            what: "live figures, compressed".to_owned(),
-            bytes: packed.len(),
-            limit: Some(WASM),
-        });
+        let mut most_glue = 0;
+        for part in PARTS.iter().filter(|part| asked(part.name)) {
+            let Code { glue, packed } = code(root, part.name)?;
+            weights.push(Weight {
+                what: format!("live figures, {}, compressed", part.name),
+                bytes: packed.len(),
+                limit: Some(WASM),
+            });
+            most_glue = most_glue.max(glue.len());
+            let script = format!("{glue}\nwindow.bookWasm=\"{}\";\n", base64(&packed));
+            fs::write(folder.join(format!("{}.js", part.name)), script)?;
+            if let Some(data) = part.data {
+                let packed = gzip(&widgets::packed_weights()?)?;
+                weights.push(Weight {
+                    what: "trained weights, compressed".to_owned(),
+                    bytes: packed.len(),
+                    limit: None,
+                });
+                let script = format!("window.bookWeights=\"{}\";\n", base64(&packed));
+                fs::write(folder.join(format!("{data}.js")), script)?;
+            }
+        }
         weights.push(Weight {
             what: "their JavaScript".to_owned(),
-            bytes: glue.len() + ours.len(),
+            bytes: most_glue + ours.len(),
             limit: Some(SCRIPTS),
         });
-        let script = format!("{glue}\nwindow.bookWasm=\"{}\";\n", base64(&packed));
-        fs::write(folder.join("widgets.js"), script)?;
         fs::write(folder.join("live.js"), ours)?;
-        if asked("weights") {
-            let file = root.join("chapters/ch09-training/weights/dates.safetensors");
-            let bytes =
-                fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
-            let packed = gzip(&bytes)?;
-            weights.push(Weight {
-                what: "trained weights, compressed".to_owned(),
-                bytes: packed.len(),
-                limit: None,
-            });
-            let script = format!("window.bookWeights=\"{}\";\n", base64(&packed));
-            fs::write(folder.join("weights.js"), script)?;
-        }
     }
     weights.extend(heaviest(dir, &pages)?);
     let heavy: Vec<_> = weights
@@ -244,19 +269,20 @@ fn load(dir: &Path, path: &Path, html: &str) -> Result<usize> {
 struct Code {
     /// The functions that hand texts over.
     glue: String,
-    wasm: Vec<u8>,
+    /// The WebAssembly, compressed.
+    packed: Vec<u8>,
 }
 
 /// Compiles the live figures, or takes what came of the same code before.
-fn code(root: &Path) -> Result<Code> {
-    let file = cargo::wasm(root)?;
+fn code(root: &Path, part: &str) -> Result<Code> {
+    let file = cargo::wasm(root, part)?;
     let bytes = fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
     let mut hasher = DefaultHasher::new();
     (&bytes, VERSION).hash(&mut hasher);
-    let kept = file.with_file_name(format!("widgets-{:016x}", hasher.finish()));
-    let (kept_glue, kept_wasm) = (kept.with_extension("js"), kept.with_extension("bound.wasm"));
-    if let (Ok(glue), Ok(wasm)) = (fs::read_to_string(&kept_glue), fs::read(&kept_wasm)) {
-        return Ok(Code { glue, wasm });
+    let kept = file.with_file_name(format!("widgets-{part}-{:016x}", hasher.finish()));
+    let (kept_glue, kept_wasm) = (kept.with_extension("js"), kept.with_extension("gz"));
+    if let (Ok(glue), Ok(packed)) = (fs::read_to_string(&kept_glue), fs::read(&kept_wasm)) {
+        return Ok(Code { glue, packed });
     }
     let mut bindgen = Bindgen::new();
     bindgen
@@ -275,13 +301,22 @@ fn code(root: &Path) -> Result<Code> {
         "the live figures need scripts of others"
     );
     let (glue, wasm) = (output.js().to_owned(), output.wasm_mut().emit_wasm());
-    fs::write(&kept_wasm, &wasm)?;
+    let packed = densest(&wasm)?;
+    fs::write(&kept_wasm, &packed)?;
     fs::write(&kept_glue, &glue)?;
-    Ok(Code { glue, wasm })
+    Ok(Code { glue, packed })
 }
 
 /// Changes when the same code is to be bound in another way.
 const VERSION: u32 = 1;
+
+/// As small as gzip can say it. That takes seconds.
+fn densest(bytes: &[u8]) -> Result<Vec<u8>> {
+    let mut packed = Vec::new();
+    let options = zopfli::Options::default();
+    zopfli::compress(options, zopfli::Format::Gzip, bytes, &mut packed)?;
+    Ok(packed)
+}
 
 fn gzip(bytes: &[u8]) -> Result<Vec<u8>> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
@@ -332,7 +367,7 @@ mod tests {
         assert_eq!(tags("<figure class=\"figure\">", ""), "");
         let one = tags("<figure data-live=\"ch04-causal\">", "../");
         assert_eq!(one.matches("<script defer").count(), 2);
-        assert!(one.contains("src=\"../live/live.js\""), "{one}");
+        assert!(one.contains("src=\"../live/numbers.js\""), "{one}");
         let model = tags("<figure data-live=\"ch09-languages\">", "");
         assert!(model.contains("live/weights.js"), "{model}");
     }

@@ -32,7 +32,9 @@ pub fn angle_of(query: [f64; 2]) -> Result<Picture> {
     let query = queries.row(0);
     ensure!(
         query.iter().all(|x| x.is_finite()),
-        "the query {query} is not finite"
+        "the query ({}, {}) is not finite",
+        query[0],
+        query[1]
     );
     let length = |v: ArrayView1<f64>| v.dot(&v).sqrt();
     let cosines = cosine_scores(queries.view(), keys.view())?;

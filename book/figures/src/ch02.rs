@@ -192,7 +192,8 @@ pub fn mixture_of(attention: &Attention<f64>, values: ArrayView2<f64>) -> Result
     let (weights, totals) = (attention.weights.row(0), attention.output.row(0));
     ensure!(
         weights.iter().all(|a| (0.0..=1.0).contains(a)),
-        "weights {weights} are no shares"
+        "weights {:?} are no shares",
+        weights.to_vec()
     );
     let alt = format!(
         "The answer r = ({}) as four stacked bars: v1 to v4 enter each with their weights {}.",

@@ -150,17 +150,37 @@ fn tidy(svg: &str) -> String {
 
 /// Every number among these, separated by spaces and commas, divided by ten.
 fn tenths(numbers: &str) -> String {
-    numbers
-        .trim_end()
-        .split_inclusive([' ', ','])
-        .map(|token| {
-            let number = token.trim_end_matches([' ', ',']);
-            match number.parse::<f64>() {
-                Ok(x) => format!("{}{}", x.round() / 10.0, &token[number.len()..]),
-                Err(_) => token.to_owned(),
-            }
-        })
-        .collect()
+    let mut out = String::with_capacity(numbers.len() + 8);
+    for token in numbers.trim_end().split_inclusive([' ', ',']) {
+        let number = token.trim_end_matches([' ', ',']);
+        match tenth(number) {
+            Some(tenth) => out.push_str(&tenth),
+            None => out.push_str(number),
+        }
+        out.push_str(&token[number.len()..]);
+    }
+    out
+}
+
+/// A number, rounded and divided by ten. Done with its digits: a page that draws would have to load
+/// the reading of floats first, which is as large as the rest of this file.
+fn tenth(number: &str) -> Option<String> {
+    let (sign, digits) = match number.strip_prefix('-') {
+        Some(digits) => ("-", digits),
+        None => ("", number),
+    };
+    let (whole, rest) = digits.split_once('.').unwrap_or((digits, ""));
+    let all_digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+    if !all_digits(rest) {
+        return None;
+    }
+    let up = rest.bytes().next().is_some_and(|first| first >= b'5');
+    let whole = whole.parse::<u32>().ok()? + u32::from(up);
+    Some(match (whole / 10, whole % 10) {
+        (0, 0) => "0".to_owned(),
+        (tens, 0) => format!("{sign}{tens}"),
+        (tens, ones) => format!("{sign}{tens}.{ones}"),
+    })
 }
 
 /// Subscripts and superscripts as shifted, smaller spans; what follows one is shifted back.
@@ -200,4 +220,27 @@ fn escape(text: &str) -> String {
         .replace('<', "&lt;")
         .replace('>', "&gt;")
         .replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_divided_by_ten() {
+        let cases = [
+            ("120", "12"),
+            ("125", "12.5"),
+            ("-3", "-0.3"),
+            ("0", "0"),
+            ("96.77419354838710", "9.7"),
+            ("120.00000000000001", "12"),
+            ("10,20 -35,4", "1,2 -3.5,0.4"),
+            ("middle", "middle"),
+            ("", ""),
+        ];
+        for (before, after) in cases {
+            assert_eq!(tenths(before), after, "{before}");
+        }
+    }
 }

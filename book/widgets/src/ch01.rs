@@ -13,7 +13,7 @@ pub(crate) const ANGLE: Live = Live {
     figure: "angle",
     hint: "Drag the tip of q, or move the sliders: turn it away from a key and the score falls below 0; \
            make it longer and every score grows.",
-    asks_model: false,
+    part: "numbers",
     controls,
     draw,
 };

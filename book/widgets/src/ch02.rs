@@ -16,7 +16,7 @@ pub(crate) const WEIGHTS: Live = Live {
     figure: "weights",
     hint: "Type other scores, or slide the temperature down: the largest score takes everything. Then choose \
            the naive formula and watch it break where the stable one does not.",
-    asks_model: false,
+    part: "numbers",
     controls: weights_controls,
     draw: weights,
 };
@@ -26,7 +26,7 @@ pub(crate) const MIXTURE: Live = Live {
     figure: "mixture",
     hint: "Raise one score until its value is the whole answer, or raise the temperature until all four count \
            alike.",
-    asks_model: false,
+    part: "numbers",
     controls: scores_controls,
     draw: mixture,
 };

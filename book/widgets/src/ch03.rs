@@ -17,7 +17,7 @@ pub(crate) const SCALED: Live = Live {
     figure: "scaled",
     hint: "Slide the width up: each doubling adds random entries to the book's four. Without the scale one key \
            soon takes everything and the gradient dies.",
-    asks_model: false,
+    part: "numbers",
     controls,
     draw,
 };

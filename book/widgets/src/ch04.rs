@@ -12,7 +12,7 @@ pub(crate) const CAUSAL: Live = Live {
     figure: "causal",
     hint: "Press a cell of the left mask to allow or forbid it, or choose another mask; make m and n differ, and \
            empty a row.",
-    asks_model: false,
+    part: "numbers",
     controls,
     draw,
 };

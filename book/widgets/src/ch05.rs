@@ -14,7 +14,7 @@ pub(crate) const HEADS: Live = Live {
     figure: "heads",
     hint: "Point at a weight of a head to see the query and the key it came from and every step to it; or write \
            five short words of your own, some of them alike.",
-    asks_model: false,
+    part: "numbers",
     controls,
     draw,
 };

@@ -16,7 +16,7 @@ pub(crate) const HEATMAP: Live = Live {
     figure: "heatmap",
     hint: "Shuffle the words: each keeps its weights, only the rows and columns move, until you add positions. \
            Or write a sentence of your own; a word that the book does not know gets made-up numbers.",
-    asks_model: false,
+    part: "numbers",
     controls,
     draw,
 };

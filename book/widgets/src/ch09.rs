@@ -1,11 +1,14 @@
 //! The trained translator of dates.
 
-use anyhow::{Context, Result, anyhow};
-use ch08_transformer::Transformer;
-use ch09_training::translate::{Translation, translate};
-use ch09_training::weights;
+use anyhow::{Context, Result, anyhow, ensure};
+use ch08_transformer::{Learned, Transformer};
+use ch09_training::trainer::Plan;
+use ch09_training::translate::{SURE, Translation, translate};
+use ch09_training::weights::shipped;
 use figures::number;
 use figures::with::{Read, dates_of};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
 use std::sync::{Mutex, OnceLock};
 
 use crate::{Control, Kind, Live, State, View, heads};
@@ -15,7 +18,7 @@ pub(crate) const LANGUAGES: Live = Live {
     figure: "languages",
     hint: "Write a date as you would, in any of the languages, and let the model write: each row shows what it \
            looks at for one character.",
-    asks_model: true,
+    part: "dates",
     controls,
     draw,
 };
@@ -27,11 +30,44 @@ const LONGEST: usize = 32;
 
 static MODEL: OnceLock<Transformer<f32>> = OnceLock::new();
 
-/// Keeps the model that some bytes hold.
+/// The trained weights as a page gets them: the numbers of all tables, one after the other, each in four
+/// bytes. Reading the file that they come in would take more code than all the figures.
+///
+/// # Errors
+/// None, if the file is the one that came with the book.
+pub fn packed_weights() -> Result<Vec<u8>> {
+    let (model, _) = shipped()?;
+    let tables = model.tables().into_iter();
+    let numbers = tables.flat_map(|(_, table)| table.iter().copied().collect::<Vec<f32>>());
+    Ok(numbers.flat_map(f32::to_le_bytes).collect())
+}
+
+/// The model of these weights.
+fn unpacked(bytes: &[u8]) -> Result<Transformer<f32>> {
+    let mut rng = ChaCha8Rng::seed_from_u64(0);
+    let mut model = Transformer::random(&Plan::default().settings(), &mut rng)?;
+    let mut numbers = bytes.chunks_exact(4).map(|bytes| {
+        let four = [bytes[0], bytes[1], bytes[2], bytes[3]];
+        f32::from_le_bytes(four)
+    });
+    let wanted = model.parameters();
+    ensure!(
+        bytes.len() == 4 * wanted,
+        "the model has {wanted} numbers, but its weights are {} bytes",
+        bytes.len()
+    );
+    for (_, mut table) in model.tables_mut() {
+        for x in &mut table {
+            *x = numbers.next().context("the weights end too early")?;
+        }
+    }
+    Ok(model)
+}
+
+/// Keeps the model of these weights.
 pub(crate) fn keep(bytes: &[u8]) -> Result<()> {
-    let (model, _) = weights::load(bytes)?;
-    // Those that came first stay; they are the same.
-    let _ = MODEL.set(model);
+    // What came first stays; it is the same.
+    let _ = MODEL.set(unpacked(bytes)?);
     Ok(())
 }
 
@@ -39,7 +75,7 @@ pub(crate) fn keep(bytes: &[u8]) -> Result<()> {
 fn model() -> Result<&'static Transformer<f32>> {
     #[cfg(not(target_arch = "wasm32"))]
     if MODEL.get().is_none() {
-        let _ = MODEL.set(weights::shipped()?.0);
+        let _ = MODEL.set(shipped()?.0);
     }
     MODEL
         .get()
@@ -73,12 +109,15 @@ fn draw(state: &mut State) -> Result<View> {
     for name in TEXTS {
         let text = state.text(name)?.to_owned();
         let translation = remembered(&text).with_context(|| format!("the {name} date"))?;
-        let sure = if translation.is_sure() {
+        // Whether the answer is a day of the calendar, too, is left to the reader: the code that knows
+        // is as large as a figure.
+        let probability = translation.probability();
+        let sure = if probability >= SURE {
             "sure"
         } else {
-            "not sure"
+            "unsure"
         };
-        let probability = number(translation.probability(), 3);
+        let probability = number(probability, 3);
         table.push(vec![
             text.clone(),
             translation.written.clone(),
@@ -111,4 +150,17 @@ fn remembered(text: &str) -> Result<Translation> {
     }
     last.push((text.to_owned(), translation.clone()));
     Ok(translation)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packed_weights_are_the_books() {
+        let packed = packed_weights().unwrap();
+        assert_eq!(unpacked(&packed).unwrap(), shipped().unwrap().0);
+        let error = unpacked(&packed[4..]).unwrap_err().to_string();
+        assert!(error.contains("numbers"), "{error}");
+    }
 }

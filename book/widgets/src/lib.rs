@@ -8,12 +8,19 @@
 //! Everything here is ordinary Rust that a test can call. [`page`] is the thin layer by which a page
 //! calls it as WebAssembly.
 
+#[cfg(feature = "numbers")]
 mod ch01;
+#[cfg(feature = "numbers")]
 mod ch02;
+#[cfg(feature = "numbers")]
 mod ch03;
+#[cfg(feature = "numbers")]
 mod ch04;
+#[cfg(feature = "numbers")]
 mod ch05;
+#[cfg(feature = "numbers")]
 mod ch06;
+#[cfg(feature = "dates")]
 mod ch09;
 mod html;
 pub mod page;
@@ -22,6 +29,8 @@ mod state;
 use anyhow::{Context, Result};
 use figures::Picture;
 
+#[cfg(feature = "dates")]
+pub use ch09::packed_weights;
 pub use html::html;
 pub use state::{Control, Kind, State};
 
@@ -33,8 +42,8 @@ pub struct Live {
     pub figure: &'static str,
     /// What to try, in one sentence.
     pub hint: &'static str,
-    /// Whether it asks the trained model.
-    pub asks_model: bool,
+    /// The part of this crate that it is in: the name of a feature.
+    pub part: &'static str,
     controls: fn() -> Result<Vec<Control>>,
     draw: fn(&mut State) -> Result<View>,
 }
@@ -114,13 +123,21 @@ impl Live {
 /// All live figures, in the order of the book.
 pub fn all() -> &'static [Live] {
     &[
+        #[cfg(feature = "numbers")]
         ch01::ANGLE,
+        #[cfg(feature = "numbers")]
         ch02::WEIGHTS,
+        #[cfg(feature = "numbers")]
         ch02::MIXTURE,
+        #[cfg(feature = "numbers")]
         ch03::SCALED,
+        #[cfg(feature = "numbers")]
         ch04::CAUSAL,
+        #[cfg(feature = "numbers")]
         ch05::HEADS,
+        #[cfg(feature = "numbers")]
         ch06::HEATMAP,
+        #[cfg(feature = "dates")]
         ch09::LANGUAGES,
     ]
 }
@@ -144,6 +161,7 @@ pub fn find(chapter: &str, figure: &str) -> Result<&'static Live> {
     })
 }
 
+#[cfg(feature = "numbers")]
 /// Numbers in a row, as they are read out.
 fn list(values: impl IntoIterator<Item = f64>, decimals: usize) -> String {
     let values: Vec<_> = values
@@ -153,6 +171,7 @@ fn list(values: impl IntoIterator<Item = f64>, decimals: usize) -> String {
     values.join(", ")
 }
 
+#[cfg(feature = "numbers")]
 /// A row of a table: its heading and its numbers.
 fn row(
     name: impl Into<String>,

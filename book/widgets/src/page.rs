@@ -28,6 +28,7 @@ pub fn draw(figure: &str, values: &str) -> String {
 
 /// Keeps the trained weights, so that the figures that ask the model can be drawn. The answer is empty,
 /// or says what is wrong.
+#[cfg(feature = "dates")]
 #[wasm_bindgen]
 pub fn keep_weights(bytes: &[u8]) -> String {
     match crate::ch09::keep(bytes) {

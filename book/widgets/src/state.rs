@@ -142,36 +142,55 @@ impl State {
         Ok(self.values[self.place(name)?].trim())
     }
 
+    #[cfg(feature = "numbers")]
     pub(crate) fn number(&self, name: &str) -> Result<f64> {
         let place = self.place(name)?;
-        let (control, value) = (&self.controls[place], &self.values[place]);
-        let (min, max) = match control.kind {
-            Kind::Slider { min, max, .. } | Kind::Number { min, max, .. } => (min, max),
-            _ => (0.0, 1e6),
-        };
-        match value.trim().parse::<f64>() {
-            Ok(x) if (min..=max).contains(&x) => Ok(x),
-            _ => bail!(
-                "{} takes a number from {min} to {max}, not “{value}”",
-                control.label
-            ),
+        match self.values[place].trim().parse::<f64>() {
+            Ok(x) => self.within(place, x),
+            Err(_) => self.no_number(place),
         }
     }
 
+    /// A whole number. It is read without the code that reads floats, which not every page has.
     pub(crate) fn whole(&self, name: &str) -> Result<usize> {
-        let x = self.number(name)?;
-        ensure!(
-            x.fract() == 0.0,
-            "{} takes a whole number, not {x}",
-            self.controls[self.place(name)?].label
-        );
-        Ok(x as usize)
+        let place = self.place(name)?;
+        match self.values[place].trim().parse::<usize>() {
+            Ok(x) => self.within(place, x as f64).map(|_| x),
+            Err(_) => self.no_number(place),
+        }
     }
 
+    fn range(&self, place: usize) -> (f64, f64) {
+        match self.controls[place].kind {
+            Kind::Slider { min, max, .. } | Kind::Number { min, max, .. } => (min, max),
+            _ => (0.0, 1e6),
+        }
+    }
+
+    fn within(&self, place: usize, x: f64) -> Result<f64> {
+        let (min, max) = self.range(place);
+        if (min..=max).contains(&x) {
+            Ok(x)
+        } else {
+            self.no_number(place)
+        }
+    }
+
+    fn no_number<T>(&self, place: usize) -> Result<T> {
+        let (min, max) = self.range(place);
+        bail!(
+            "{} takes a number from {min} to {max}, not “{}”",
+            self.controls[place].label,
+            self.values[place]
+        )
+    }
+
+    #[cfg(feature = "numbers")]
     pub(crate) fn is_on(&self, name: &str) -> Result<bool> {
         Ok(self.text(name)? == "on")
     }
 
+    #[cfg(feature = "numbers")]
     pub(crate) fn choice(&self, name: &str) -> Result<&'static str> {
         let place = self.place(name)?;
         let Kind::Choice(choices) = self.controls[place].kind else {
@@ -185,6 +204,7 @@ impl State {
         })
     }
 
+    #[cfg(feature = "numbers")]
     pub(crate) fn set(&mut self, name: &str, value: impl ToString) -> Result<()> {
         let place = self.place(name)?;
         self.values[place] = value.to_string();

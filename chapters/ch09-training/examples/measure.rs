@@ -24,10 +24,12 @@ fn main() -> Result<()> {
             }
             "tokens" => {
                 let rng = &mut ChaCha8Rng::seed_from_u64(plan.seed);
-                let dates = (0..plan.batch).map(|_| dates::example(Split::Training, rng));
+                let dates =
+                    (0..plan.batch).map(|_| dates::example(Split::Training, rng));
                 let mut examples: Vec<_> = dates.collect();
-                examples
-                    .extend((0..plan.nonsense).map(|_| nonsense(Split::Training, rng)));
+                examples.extend(
+                    (0..plan.nonsense).map(|_| nonsense(Split::Training, rng)),
+                );
                 let batch = Batch::new(&examples);
                 let rows = |table: ndarray::Array2<u32>| -> Vec<Vec<u32>> {
                     table.outer_iter().map(|row| row.to_vec()).collect()
