@@ -3,7 +3,7 @@
 use crate::blocks::Blocks;
 use crate::cargo;
 use crate::links;
-use crate::live::{self, Weight};
+use crate::live::{self, Life, Weight};
 use crate::preprocessor::Binder;
 use crate::problem::{Problem, Problems};
 use crate::warnings;
@@ -64,7 +64,7 @@ pub fn check(root: &Path) -> Result<()> {
 /// If a block fails, or anything else is wrong with the book.
 pub fn test(root: &Path) -> Result<()> {
     let mut book = load(root)?;
-    book.with_preprocessor(Binder::strict());
+    book.with_preprocessor(Binder::strict(root));
     book.with_preprocessor(Blocks);
     book.test(Vec::new())
 }
@@ -104,9 +104,13 @@ fn bind_loaded(book: MDBook, target: &Path) -> Result<Vec<Weight>> {
 /// Renders into `dir` and checks what came out. All problems of all steps are in the error.
 fn render(mut book: MDBook, dir: &Path) -> Result<Vec<Weight>> {
     let root = book.root.clone();
-    let live = cargo::can_build_wasm(&root);
+    let life = if cargo::can_build_wasm(&root) {
+        Life::Files
+    } else {
+        Life::None
+    };
     let found = Rc::new(RefCell::new(Vec::new()));
-    book.with_preprocessor(Binder::collecting(Rc::clone(&found), live));
+    book.with_preprocessor(Binder::collecting(Rc::clone(&found), life));
     book.config.build.build_dir = dir.to_owned();
     let (built, warnings) = warnings::collect(|| book.build());
     built?;

@@ -38,6 +38,14 @@ pub struct Weight {
 }
 
 impl Weight {
+    fn new(what: impl Into<String>, bytes: usize, limit: Option<usize>) -> Self {
+        Self {
+            what: what.into(),
+            bytes,
+            limit,
+        }
+    }
+
     fn is_too_much(&self) -> bool {
         self.limit.is_some_and(|limit| self.bytes > limit)
     }
@@ -54,48 +62,100 @@ impl std::fmt::Display for Weight {
     }
 }
 
-/// The tags that load what a page's live figures need; nothing for a page without any. `up` leads from
-/// the page to the book's folder.
-pub fn tags(page: &str, up: &str) -> String {
+/// Where a page has its live figures' scripts from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Life {
+    /// From files beside the page, which [`finish`] adds.
+    Files,
+    /// From the page itself, because nobody can add a file.
+    Inside,
+    /// From nowhere: the figures stand still.
+    None,
+}
+
+/// What a page needs for its live figures, as HTML; nothing for a page without any. `up` leads from the
+/// page to the book's folder.
+///
+/// # Errors
+/// If the live figures cannot be compiled.
+pub fn tags(root: &Path, page: &str, up: &str, life: Life) -> Result<String> {
+    let names = needed(page);
+    let mut tags = String::new();
+    for name in names {
+        tags += &match life {
+            Life::Files => format!("<script defer src=\"{up}{FOLDER}/{name}.js\"></script>"),
+            Life::Inside => format!("<script>\n{}\n</script>\n", script(root, name)?.text),
+            Life::None => String::new(),
+        };
+    }
+    Ok(tags)
+}
+
+/// The names of the scripts that a page needs, in the order in which they run.
+fn needed(page: &str) -> Vec<&'static str> {
     let live: Vec<_> = widgets::all()
         .iter()
         .filter(|live| page.contains(&format!("data-live=\"{}\"", live.id())))
         .collect();
-    if live.is_empty() {
-        return String::new();
-    }
-    let mut files = vec![];
-    for part in PARTS {
-        if live.iter().any(|live| live.part == part.name) {
-            files.extend(part.data);
-            files.push(part.name);
+    let mut names = vec![];
+    for (part, data) in PARTS {
+        if live.iter().any(|live| live.part == part) {
+            names.extend(data);
+            names.push(part);
         }
     }
-    files.push("live");
-    files
-        .into_iter()
-        .map(|name| format!("<script defer src=\"{up}{FOLDER}/{name}.js\"></script>"))
-        .collect()
+    if !names.is_empty() {
+        names.push(OURS);
+    }
+    names
 }
 
-/// A part of the live figures that pages load by itself.
-struct Part {
-    /// Its name, which is that of the feature of the crate `widgets`, too.
-    name: &'static str,
-    /// The file with what it has learned.
-    data: Option<&'static str>,
+/// The parts of the live figures that pages load one by one, features of the crate `widgets`, and the
+/// data that a part needs.
+const PARTS: [(&str, Option<&str>); 2] = [("numbers", None), ("dates", Some(LEARNED))];
+
+/// The trained weights.
+const LEARNED: &str = "weights";
+
+/// The script that we write ourselves.
+const OURS: &str = "live";
+
+/// A script, and what it weighs: what is compressed in it, or else its text.
+struct Script {
+    text: String,
+    weight: Weight,
+    /// How much of it is JavaScript.
+    code: usize,
 }
 
-const PARTS: [Part; 2] = [
-    Part {
-        name: "numbers",
-        data: None,
-    },
-    Part {
-        name: "dates",
-        data: Some("weights"),
-    },
-];
+fn script(root: &Path, name: &str) -> Result<Script> {
+    let packed = |variable: &str, bytes: &[u8]| format!("window.{variable}=\"{}\";", base64(bytes));
+    Ok(if name == OURS {
+        let file = root.join("book/widgets/live.js");
+        let text =
+            fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        Script {
+            weight: Weight::new("our script", text.len(), None),
+            code: text.len(),
+            text,
+        }
+    } else if name == LEARNED {
+        let weights = gzip(&widgets::packed_weights()?)?;
+        Script {
+            text: packed("bookWeights", &weights),
+            weight: Weight::new("trained weights, compressed", weights.len(), None),
+            code: 0,
+        }
+    } else {
+        let Code { glue, wasm } = code(root, name)?;
+        let what = format!("live figures, {name}, compressed");
+        Script {
+            text: format!("{glue}\n{}", packed("bookWasm", &wasm)),
+            weight: Weight::new(what, wasm.len(), Some(WASM)),
+            code: glue.len(),
+        }
+    })
+}
 
 /// Adds the scripts that the pages in `dir` ask for, and weighs what a reader has to load.
 ///
@@ -103,44 +163,26 @@ const PARTS: [Part; 2] = [
 /// If the live figures cannot be compiled, or something is too heavy.
 pub fn finish(root: &Path, dir: &Path) -> Result<Vec<Weight>> {
     let pages = pages(dir)?;
-    let asked = |name: &str| {
-        let tag = format!("{FOLDER}/{name}.js\"></script>");
-        pages.iter().any(|(_, html)| html.contains(&tag))
-    };
+    let mut names: Vec<_> = pages.iter().flat_map(|(_, html)| needed(html)).collect();
+    names.sort_unstable();
+    names.dedup();
     let mut weights = vec![];
-    if asked("live") {
+    let (mut ours, mut glue) = (0, 0);
+    for name in names {
+        let script = script(root, name)?;
         let folder = dir.join(FOLDER);
         fs::create_dir_all(&folder)?;
-        let ours = fs::read_to_string(root.join("book/widgets/live.js"))
-            .context("cannot read the live figures' script")?;
-        let mut most_glue = 0;
-        for part in PARTS.iter().filter(|part| asked(part.name)) {
-            let Code { glue, packed } = code(root, part.name)?;
-            weights.push(Weight {
-                what: format!("live figures, {}, compressed", part.name),
-                bytes: packed.len(),
-                limit: Some(WASM),
-            });
-            most_glue = most_glue.max(glue.len());
-            let script = format!("{glue}\nwindow.bookWasm=\"{}\";\n", base64(&packed));
-            fs::write(folder.join(format!("{}.js", part.name)), script)?;
-            if let Some(data) = part.data {
-                let packed = gzip(&widgets::packed_weights()?)?;
-                weights.push(Weight {
-                    what: "trained weights, compressed".to_owned(),
-                    bytes: packed.len(),
-                    limit: None,
-                });
-                let script = format!("window.bookWeights=\"{}\";\n", base64(&packed));
-                fs::write(folder.join(format!("{data}.js")), script)?;
-            }
+        fs::write(folder.join(format!("{name}.js")), script.text)?;
+        if name == OURS {
+            ours = script.code;
+        } else {
+            glue = script.code.max(glue);
+            weights.push(script.weight);
         }
-        weights.push(Weight {
-            what: "their JavaScript".to_owned(),
-            bytes: most_glue + ours.len(),
-            limit: Some(SCRIPTS),
-        });
-        fs::write(folder.join("live.js"), ours)?;
+    }
+    if ours > 0 {
+        let what = "live figures, JavaScript";
+        weights.push(Weight::new(what, ours + glue, Some(SCRIPTS)));
     }
     weights.extend(heaviest(dir, &pages)?);
     let heavy: Vec<_> = weights
@@ -206,11 +248,8 @@ fn heaviest(dir: &Path, pages: &[(PathBuf, String)]) -> Result<Option<Weight>> {
         let bytes = load(dir, path, html)?;
         if heaviest.as_ref().is_none_or(|most| bytes > most.bytes) {
             let name = path.strip_prefix(dir)?.display();
-            heaviest = Some(Weight {
-                what: format!("heaviest page without them, {name}"),
-                bytes,
-                limit: Some(PAGE),
-            });
+            let what = format!("heaviest page without them, {name}");
+            heaviest = Some(Weight::new(what, bytes, Some(PAGE)));
         }
     }
     Ok(heaviest)
@@ -270,7 +309,7 @@ struct Code {
     /// The functions that hand texts over.
     glue: String,
     /// The WebAssembly, compressed.
-    packed: Vec<u8>,
+    wasm: Vec<u8>,
 }
 
 /// Compiles the live figures, or takes what came of the same code before.
@@ -281,8 +320,8 @@ fn code(root: &Path, part: &str) -> Result<Code> {
     (&bytes, VERSION).hash(&mut hasher);
     let kept = file.with_file_name(format!("widgets-{part}-{:016x}", hasher.finish()));
     let (kept_glue, kept_wasm) = (kept.with_extension("js"), kept.with_extension("gz"));
-    if let (Ok(glue), Ok(packed)) = (fs::read_to_string(&kept_glue), fs::read(&kept_wasm)) {
-        return Ok(Code { glue, packed });
+    if let (Ok(glue), Ok(wasm)) = (fs::read_to_string(&kept_glue), fs::read(&kept_wasm)) {
+        return Ok(Code { glue, wasm });
     }
     let mut bindgen = Bindgen::new();
     bindgen
@@ -300,15 +339,20 @@ fn code(root: &Path, part: &str) -> Result<Code> {
         snippets + output.local_modules().len() == 0,
         "the live figures need scripts of others"
     );
-    let (glue, wasm) = (output.js().to_owned(), output.wasm_mut().emit_wasm());
-    let packed = densest(&wasm)?;
-    fs::write(&kept_wasm, &packed)?;
+    // A variable may be declared twice, by the page that is made to be printed.
+    let glue = output.js().trim_start().replacen("let ", "var ", 1);
+    let glue: String = glue
+        .lines()
+        .map(|line| line.trim_start().to_owned() + "\n")
+        .collect();
+    let wasm = densest(&output.wasm_mut().emit_wasm())?;
+    fs::write(&kept_wasm, &wasm)?;
     fs::write(&kept_glue, &glue)?;
-    Ok(Code { glue, packed })
+    Ok(Code { glue, wasm })
 }
 
 /// Changes when the same code is to be bound in another way.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// As small as gzip can say it. That takes seconds.
 fn densest(bytes: &[u8]) -> Result<Vec<u8>> {
@@ -364,21 +408,19 @@ mod tests {
 
     #[test]
     fn only_pages_with_live_figures_load_something() {
-        assert_eq!(tags("<figure class=\"figure\">", ""), "");
-        let one = tags("<figure data-live=\"ch04-causal\">", "../");
+        let tags = |page: &str| tags(Path::new("."), page, "../", Life::Files).unwrap();
+        assert_eq!(tags("<figure class=\"figure\">"), "");
+        let one = tags("<figure data-live=\"ch04-causal\">");
         assert_eq!(one.matches("<script defer").count(), 2);
         assert!(one.contains("src=\"../live/numbers.js\""), "{one}");
-        let model = tags("<figure data-live=\"ch09-languages\">", "");
+        assert_eq!(without_tags(&one), "");
+        let model = tags("<figure data-live=\"ch09-languages\">");
         assert!(model.contains("live/weights.js"), "{model}");
     }
 
     #[test]
     fn a_weight_says_whether_it_is_too_much() {
-        let weight = |bytes| Weight {
-            what: "x".to_owned(),
-            bytes,
-            limit: Some(1024),
-        };
+        let weight = |bytes| Weight::new("x", bytes, Some(1024));
         assert!(weight(1025).is_too_much() && !weight(1024).is_too_much());
         assert_eq!(weight(512).to_string(), "x: 0.5 KiB of 1");
     }

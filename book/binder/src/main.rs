@@ -153,7 +153,7 @@ fn preprocess(name: &str) -> Result<()> {
             if ctx.renderer == "html" {
                 bind::check(&ctx.root)?;
             }
-            Binder::strict().run(&ctx, book)?
+            Binder::strict(&ctx.root).run(&ctx, book)?
         }
         Blocks::NAME => Blocks.run(&ctx, book)?,
         _ => bail!("there is no preprocessor `{name}`"),

@@ -10,7 +10,7 @@ use ndarray::{Array1, Array2, Array3, Axis, s};
 use crate::canvas::{Face, Stroke};
 use crate::cells::Cells;
 use crate::picture::Picture;
-use crate::style::{Colour, number, numbered, short};
+use crate::style::{Colour, fit, number, numbered, short};
 
 /// The colours of the first and the second head.
 const HEADS: [Colour; 2] = [Colour::A, Colour::B];
@@ -216,11 +216,12 @@ pub fn heads_of(
             ),
             (grid((124.0, 242.0)), "average of the heads", average.view()),
         ];
+        let words: Vec<_> = words.iter().map(|word| fit(word, 28.0)).collect();
         for (cells, title, weights) in panels {
             let at = (cells.centre(), cells.at.1 - 34.0);
             canvas.text(at, title, Face::CENTRED.bold())?;
-            cells.row_names(canvas, words)?;
-            cells.column_names(canvas, words)?;
+            cells.row_names(canvas, &words)?;
+            cells.column_names(canvas, &words)?;
             cells.weights(canvas, weights)?;
         }
         if let Some(Picked { head, query, key }) = picked {

@@ -128,3 +128,20 @@ pub(crate) fn ems(text: &str) -> f64 {
         })
         .sum()
 }
+
+/// The label without control characters, shortened to what there is room for at a size of 12.
+pub(crate) fn fit(label: &str, room: f64) -> String {
+    let mut label: String = label
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    let is_wide = |label: &str, room: f64| ems(label) * 12.0 > room;
+    if is_wide(&label, room) {
+        // The dots are a little less wide than a wide letter.
+        while is_wide(&label, room - 10.0) {
+            label.pop();
+        }
+        label.push('…');
+    }
+    label
+}
