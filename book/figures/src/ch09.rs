@@ -209,7 +209,7 @@ pub fn dates_of(dates: &[Read]) -> Result<Picture> {
         format!("“{text}” → {written}: {}", focus(text, written, weights))
     });
     let alt = format!(
-        "What the model looks at while it writes, a row for each character written, a column for each one read. {}",
+        "What the model looks at while it writes, a row for each character written, a column for each one read. {}.",
         says.collect::<Vec<_>>().join(". ")
     );
     let height = HEAD + 10.0 * ROW + 16.0;
