@@ -289,7 +289,7 @@ fn parameters() -> Result<()> {
         ("the output", Learned::<f64>::parameters(&model.output)),
         ("the whole model", model.parameters()),
     ] {
-        println!("{name:<18} {count:>5}");
+        println!("{name:<17} = {count:>4}");
     }
     let tables = model.tables();
     println!(

@@ -58,10 +58,14 @@ impl Vocabulary {
     }
 
     /// A token for each character of a text; [`UNKNOWN`] for those that have none. Every kind of
-    /// space is a space.
+    /// space is a space, and a circle is the Chinese zero.
     pub fn tokens(&self, text: &str) -> Vec<u32> {
         text.chars()
-            .map(|c| if c.is_whitespace() { ' ' } else { c })
+            .map(|c| match c {
+                '○' | '◯' => '〇',
+                c if c.is_whitespace() => ' ',
+                c => c,
+            })
             .map(|character| {
                 let place = self.characters.iter().position(|&c| c == character);
                 place.map_or(UNKNOWN, |place| place as u32 + FIRST)

@@ -413,7 +413,7 @@ fn translations() -> Result<()> {
         };
         println!("{answer:<10}  {text}");
     }
-    println!("sure from: {:.0} %", 100.0 * SURE);
+    println!("sure from = {:.0} %", 100.0 * SURE);
     println!();
     Ok(())
 }
@@ -437,10 +437,11 @@ fn held_out() -> Result<()> {
     println!("# held-out: Two thousand dates it has never seen");
     let (model, record) = weights::shipped()?;
     let dates = examples(Split::HeldOut, 2_000);
-    println!("made by: {}", record.made_by);
-    println!("steps: {}", record.steps);
-    println!("parameters: {}", model.parameters());
-    println!("right: {:.1} %", 100.0 * exact(&model, &dates)?);
+    println!("made by = {}", record.made_by);
+    println!("steps = {}", record.steps);
+    println!("parameters = {}", model.parameters());
+    let right = exact(&model, &dates)? * dates.len() as f64;
+    println!("right = {right:.0} of {}", dates.len());
     println!("share of the weight on the right field:");
     println!(
         "layer  head  {}",
