@@ -1,0 +1,107 @@
+//! Every page is quiet, fits a phone, and needs no scripts to be read.
+
+use crate::chromium::{PHONE, THEMES, Visit, browser};
+use serde_json::json;
+
+#[test]
+fn pages_are_quiet_in_every_theme_and_ask_for_nothing_outside_the_book() {
+    let Some(browser) = browser("pages_are_quiet_in_every_theme_and_ask_for_nothing_outside_the_book")
+    else {
+        return;
+    };
+    let mut complaints = Vec::new();
+    for name in browser.pages() {
+        for theme in THEMES {
+            let visit = Visit { theme, ..Visit::default() };
+            let page = browser.open(&name, &visit);
+            if name != "toc.html" {
+                let worn = page.call(
+                    "theme => document.documentElement.classList.contains(theme)",
+                    &[json!(theme)],
+                );
+                assert_eq!(worn, json!(true), "{name} does not open in {theme}");
+            }
+            let heard = page.complaints().into_iter();
+            complaints.extend(heard.map(|what| format!("{name} in {theme}: {what}")));
+        }
+    }
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}
+
+/// What hangs over the right edge of the page though nothing of its own scrolls it.
+const OVERHANG: &str = "() => {
+    const root = document.scrollingElement;
+    if (root.scrollWidth <= innerWidth && document.body.scrollWidth <= innerWidth) return [];
+    const over = [...document.querySelectorAll('main *')].filter(element => {
+        for (let box = element.parentElement; box; box = box.parentElement)
+            if (getComputedStyle(box).overflowX !== 'visible' && box !== document.body && box !== root)
+                return false;
+        return element.getBoundingClientRect().right > innerWidth + 0.5;
+    });
+    return [`${root.scrollWidth} wide`, ...over.slice(0, 5).map(element =>
+        `<${element.tagName.toLowerCase()} class=\"${element.className}\"> ${element.textContent.trim().slice(0, 60)}`)];
+}";
+
+#[test]
+fn pages_never_scroll_sideways_on_a_phone() {
+    let Some(browser) = browser("pages_never_scroll_sideways_on_a_phone") else {
+        return;
+    };
+    let mut wide = Vec::new();
+    for name in browser.pages() {
+        let visit = Visit { window: PHONE, ..Visit::default() };
+        let page = browser.open(&name, &visit);
+        assert_eq!(page.evaluate("innerWidth"), json!(PHONE.0), "{name} was laid out for a wider window");
+        let over = page.call(OVERHANG, &[]);
+        if over != json!([]) {
+            wide.push(format!("{name}: {over:#}"));
+        }
+    }
+    assert!(wide.is_empty(), "{}", wide.join("\n"));
+}
+
+/// What of a page cannot be seen: a text, figure or formula without extent, or one that something
+/// else lies upon.
+const UNSEEN: &str = "() => {
+    const faults = [];
+    const main = document.querySelector('main');
+    if (main.innerText.trim().length < 300) faults.push(`only ${main.innerText.trim().length} characters`);
+    for (const part of main.querySelectorAll('p, h1, h2, pre > code, figure svg, math, figcaption')) {
+        if (part.closest('details')) continue;
+        const box = part.getBoundingClientRect();
+        const says = `${part.localName} ${part.textContent.trim().slice(0, 40)}`;
+        if (!part.textContent.trim() && !part.querySelector('img')) continue;
+        if (box.width < 2 || box.height < 2) { faults.push(`no extent: ${says}`); continue; }
+        part.scrollIntoView({block: 'center', behavior: 'instant'});
+        const now = part.getBoundingClientRect();
+        const top = document.elementFromPoint(
+            Math.min(Math.max(now.left + 1, 1), innerWidth - 2), Math.min(Math.max(now.top + now.height / 2, 0), innerHeight - 2));
+        if (!top || !main.contains(top)) faults.push(`covered by ${top?.className}: ${says}`);
+    }
+    return faults;
+}";
+
+#[test]
+fn pages_can_be_read_without_scripts() {
+    let Some(browser) = browser("pages_can_be_read_without_scripts") else {
+        return;
+    };
+    let mut faults = Vec::new();
+    for name in browser.chapters() {
+        for window in [Visit::default().window, PHONE] {
+            let visit = Visit { window, scripts: false, ..Visit::default() };
+            let page = browser.open(&name, &visit);
+            assert_eq!(
+                page.evaluate("document.documentElement.classList.contains('js')"),
+                json!(false),
+                "scripts run"
+            );
+            for fault in page.call(UNSEEN, &[]).as_array().unwrap() {
+                faults.push(format!("{name}, {} wide: {fault}", window.0));
+            }
+            let heard = page.complaints().into_iter();
+            faults.extend(heard.map(|what| format!("{name}: {what}")));
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
