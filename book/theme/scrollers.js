@@ -9,6 +9,7 @@
         ["pre > code:not(.language-text)", "Code"],
         [".table-wrapper", "Table"],
         [".math-block", "Formula"],
+        [".diagram", "Diagram"],
     ];
 
     const scrolls = box =>

@@ -4,6 +4,7 @@ use crate::chromium::{PHONE, Page, THEMES, Visit, browser};
 use crate::support;
 use serde_json::{Value, json};
 use std::fs;
+use std::time::Duration;
 
 /// What axe-core finds on a page that it has been loaded into, as `rule: elements`.
 const VIOLATIONS: &str = "async (rules, others) => {
@@ -14,13 +15,22 @@ const VIOLATIONS: &str = "async (rules, others) => {
             `${target.join(' ')} ${[...any, ...all, ...none].map(({message}) => message).join(' ')}`).join('; '));
 }";
 
+/// What mdBook puts around the pages that does not keep to the rules, and why it is left alone.
+const OTHERS: [(&str, &str); 1] = [(
+    "#mdbook-sidebar-toggle",
+    "a label that acts as a button: its aria-label and aria-expanded are not for labels",
+)];
+
 /// The tags of the rules that are WCAG 2.2 AA.
 const WCAG: [&str; 5] = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
 
 fn violations(page: &Page<'_>, rules: Value) -> Vec<String> {
-    let found = page.call(VIOLATIONS, &[rules, json!([])]);
+    let others = OTHERS.map(|(selector, _)| selector);
+    let found = page.call(VIOLATIONS, &[rules, json!(others)]);
     let texts = found.as_array().unwrap().iter();
-    texts.map(|text| text.as_str().unwrap().to_owned()).collect()
+    texts
+        .map(|text| text.as_str().unwrap().to_owned())
+        .collect()
 }
 
 #[test]
@@ -34,21 +44,29 @@ fn pages_keep_to_wcag_2_2_aa() {
     };
     let axe = fs::read_to_string(&axe).unwrap_or_else(|error| panic!("{}: {error}", axe.display()));
     let mut faults = Vec::new();
+    let mut look = |page: &Page<'_>, rules: Value, place: String| {
+        let found = violations(page, rules).into_iter();
+        faults.extend(found.map(|what| format!("{place}: {what}")));
+    };
     for name in browser.chapters() {
-        for window in [Visit::default().window, PHONE] {
-            let page = browser.open(&name, &Visit { window, ..Visit::default() });
-            page.evaluate(&axe);
-            let found = violations(&page, json!({"type": "tag", "values": WCAG}));
-            faults.extend(found.into_iter().map(|what| format!("{name}, {} wide: {what}", window.0)));
-            if window == PHONE {
-                continue;
-            }
-            for theme in &THEMES[1..] {
-                page.wear(theme);
-                let found = violations(&page, json!({"type": "rule", "values": ["color-contrast"]}));
-                faults.extend(found.into_iter().map(|what| format!("{name} in {theme}: {what}")));
-            }
+        let page = browser.open(&name, &Visit::default());
+        page.evaluate(&axe);
+        look(&page, json!({"type": "tag", "values": WCAG}), name.clone());
+        // What the other themes change is the colours, and what a phone changes is the sizes.
+        for theme in &THEMES[1..] {
+            page.wear(theme);
+            let rules = json!({"type": "rule", "values": ["color-contrast"]});
+            look(&page, rules, format!("{name} in {theme}"));
         }
+        let phone = Visit {
+            window: PHONE,
+            ..Visit::default()
+        };
+        let page = browser.open(&name, &phone);
+        page.evaluate(&axe);
+        let sizes = ["target-size", "scrollable-region-focusable"];
+        let rules = json!({"type": "rule", "values": sizes});
+        look(&page, rules, format!("{name} on a phone"));
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
@@ -58,7 +76,7 @@ fn pages_keep_to_wcag_2_2_aa() {
 const SCROLLERS: &str = "() => {
     const [scrolling, still] = [[], []];
     for (const box of document.querySelectorAll('main *')) {
-        if (!/auto|scroll/.test(getComputedStyle(box).overflowX) || !box.clientWidth) continue;
+        if (!/auto|scroll/.test(getComputedStyle(box).overflowX) || !box.checkVisibility()) continue;
         const name = `<${box.localName} class=\"${box.className}\"> ${box.textContent.trim().slice(0, 40)}`;
         const reached = box.tabIndex === 0;
         const named = box.hasAttribute('role') && box.hasAttribute('aria-label');
@@ -79,6 +97,9 @@ fn what_scrolls_is_reached_by_the_keyboard_and_nothing_else_is() {
         // A turned phone: what scrolled no longer does, and the other way round.
         for window in [Visit::default().window, PHONE, Visit::default().window] {
             page.resize(window);
+            // The table of contents slides away, and the boxes grow as it does.
+            page.settle();
+            std::thread::sleep(Duration::from_millis(500));
             page.settle();
             let found = page.call(SCROLLERS, &[]);
             for (boxes, scrolls) in [(&found[0], true), (&found[1], false)] {
@@ -94,7 +115,10 @@ fn what_scrolls_is_reached_by_the_keyboard_and_nothing_else_is() {
             }
         }
     }
-    assert!(scrolling > 20 && still > 20, "{scrolling} boxes scroll, {still} do not");
+    assert!(
+        scrolling > 20 && still > 20,
+        "{scrolling} boxes scroll, {still} do not"
+    );
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
@@ -103,7 +127,7 @@ fn turns(page: &Page<'_>, key: &str) -> bool {
     page.evaluate("window.here = true; null");
     page.press(key);
     // Leaving begins with the key: a page that is still there after a moment stays.
-    std::thread::sleep(std::time::Duration::from_millis(150));
+    std::thread::sleep(Duration::from_millis(150));
     page.evaluate("window.here") != json!(true)
 }
 
@@ -113,33 +137,23 @@ fn arrow_keys_turn_the_page_only_when_nothing_else_needs_them() {
     else {
         return;
     };
-    // On a phone's width every kind of box scrolls somewhere in these.
-    let visit = Visit { window: PHONE, ..Visit::default() };
-    let mut kinds = ["pre > code", ".table-wrapper", ".math-block"].map(|kind| (kind, false));
-    for name in browser.chapters() {
-        let page = browser.open(&name, &visit);
-        for (kind, seen) in &mut kinds {
-            let scrolling = page.call(
-                "kind => {
-                    const box = [...document.querySelectorAll(`main ${kind}`)]
-                        .find(box => box.scrollWidth > box.clientWidth + 60);
-                    if (box) box.id = 'scroller';
-                    return Boolean(box);
-                }",
-                &[json!(kind)],
-            );
-            if *seen || scrolling == json!(false) {
-                continue;
-            }
-            *seen = true;
-            page.focus("#scroller");
-            assert!(!turns(&page, "ArrowRight"), "{name}: → turns the page from {kind}");
-            page.wait_until("document.querySelector('#scroller').scrollLeft > 0");
-            assert!(!turns(&page, "ArrowLeft"), "{name}: ← turns the page from {kind}");
-            page.evaluate("document.querySelector('#scroller').removeAttribute('id'); null");
-        }
+    let page = browser.open("ch05-multihead.html", &Visit::default());
+    page.evaluate("document.querySelector('main').style.width = '150px'; null");
+    for kind in ["pre > code", ".table-wrapper", ".math-block"] {
+        page.call(
+            "kind => {
+                document.querySelector('#scroller')?.removeAttribute('id');
+                [...document.querySelectorAll(`main ${kind}`)].find(box => box.checkVisibility() &&
+                    box.scrollWidth > box.clientWidth + 20).id = 'scroller';
+            }",
+            &[json!(kind)],
+        );
+        page.wait_until("document.querySelector('#scroller').tabIndex === 0");
+        page.focus("#scroller");
+        assert!(!turns(&page, "ArrowRight"), "→ turns the page from {kind}");
+        page.wait_until("document.querySelector('#scroller').scrollLeft > 0");
+        assert!(!turns(&page, "ArrowLeft"), "← turns the page from {kind}");
     }
-    assert!(kinds.iter().all(|(_, seen)| *seen), "on no page scroll: {kinds:?}");
 
     let page = browser.open("ch02-softmax.html", &Visit::default());
     let controls = [

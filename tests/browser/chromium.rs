@@ -129,7 +129,12 @@ impl Browser {
     /// Opens a page of the book, by its name and perhaps a `#fragment`, from the file as a reader
     /// does, in a tab that shares nothing with any other, and waits until it stands.
     pub(crate) fn open(&self, page: &str, visit: &Visit<'_>) -> Page<'_> {
-        let context = self.wire.text(None, "Target.createBrowserContext", json!({}), "browserContextId");
+        let context = self.wire.text(
+            None,
+            "Target.createBrowserContext",
+            json!({}),
+            "browserContextId",
+        );
         let target = self.wire.text(
             None,
             "Target.createTarget",
@@ -150,12 +155,16 @@ impl Browser {
             events: self.wire.listen(&session),
             session,
             heard: Mutex::default(),
+            scripts: visit.scripts,
         };
         for domain in ["Page", "Runtime", "Log", "Network"] {
             page.send(&format!("{domain}.enable"), json!({}));
         }
         let choice = format!("localStorage.setItem('mdbook-theme', '{}')", visit.theme);
-        page.send("Page.addScriptToEvaluateOnNewDocument", json!({"source": choice}));
+        page.send(
+            "Page.addScriptToEvaluateOnNewDocument",
+            json!({"source": choice}),
+        );
         let media: Vec<Value> = visit
             .media
             .iter()
@@ -181,12 +190,16 @@ pub(crate) struct Page<'a> {
     session: String,
     events: Receiver<Value>,
     heard: Mutex<Vec<Value>>,
+    scripts: bool,
 }
 
 impl Drop for Page<'_> {
     fn drop(&mut self) {
         let close = json!({"browserContextId": self.context});
-        let _ = self.browser.wire.call(None, "Target.disposeBrowserContext", close);
+        let _ = self
+            .browser
+            .wire
+            .call(None, "Target.disposeBrowserContext", close);
         self.browser.wire.forget(&self.session);
     }
 }
@@ -227,6 +240,12 @@ impl Page<'_> {
     /// Waits until the fonts are there and what changed is painted.
     #[track_caller]
     pub(crate) fn settle(&self) {
+        if !self.scripts {
+            // No promise is ever kept there. A picture is only taken of what is painted.
+            self.wait_until("document.fonts.status === 'loaded'");
+            self.picture([0.0, 0.0, 1.0, 1.0]);
+            return;
+        }
         self.evaluate(
             "document.fonts.ready.then(() => new Promise(painted =>
                 requestAnimationFrame(() => requestAnimationFrame(() => painted(null)))))",
@@ -275,18 +294,32 @@ impl Page<'_> {
             "Emulation.setDeviceMetricsOverride",
             json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": phone}),
         );
-        self.send("Emulation.setTouchEmulationEnabled", json!({"enabled": phone}));
+        self.send(
+            "Emulation.setTouchEmulationEnabled",
+            json!({"enabled": phone}),
+        );
     }
 
     /// Shows the page in another theme, without loading it again.
     #[track_caller]
     pub(crate) fn wear(&self, theme: &str) {
         self.call(
-            "theme => document.getElementById(`mdbook-theme-${theme}`).click()",
+            "theme => {
+                if (!document.querySelector('#at-once')) {
+                    const style = document.createElement('style');
+                    style.id = 'at-once';
+                    style.textContent = '* { transition: none !important }';
+                    document.head.append(style);
+                }
+                document.getElementById(`mdbook-theme-${theme}`).click();
+            }",
             &[json!(theme)],
         );
         assert_eq!(
-            self.call("theme => document.documentElement.classList.contains(theme)", &[json!(theme)]),
+            self.call(
+                "theme => document.documentElement.classList.contains(theme)",
+                &[json!(theme)]
+            ),
             json!(true),
             "{} does not wear {theme}",
             self.name
@@ -315,7 +348,11 @@ impl Page<'_> {
 
     #[track_caller]
     fn mouse(&self, kind: &str, (x, y): (f64, f64), pressed: bool) {
-        let left = if kind == "mouseMoved" && !pressed { "none" } else { "left" };
+        let left = if kind == "mouseMoved" && !pressed {
+            "none"
+        } else {
+            "left"
+        };
         self.send(
             "Input.dispatchMouseEvent",
             json!({"type": kind, "x": x, "y": y, "button": left,
@@ -357,7 +394,10 @@ impl Page<'_> {
             "Input.dispatchTouchEvent",
             json!({"type": "touchStart", "touchPoints": [{"x": x, "y": y}]}),
         );
-        self.send("Input.dispatchTouchEvent", json!({"type": "touchEnd", "touchPoints": []}));
+        self.send(
+            "Input.dispatchTouchEvent",
+            json!({"type": "touchEnd", "touchPoints": []}),
+        );
     }
 
     /// Puts the focus on the first element that matches.
@@ -371,7 +411,12 @@ impl Page<'_> {
             }",
             &[json!(selector)],
         );
-        assert_eq!(focused, json!(true), "{}: {selector} takes no focus", self.name);
+        assert_eq!(
+            focused,
+            json!(true),
+            "{}: {selector} takes no focus",
+            self.name
+        );
     }
 
     /// Presses a key: a character, or a key's name such as `ArrowLeft`, `Tab`, `Shift+Tab`,
@@ -440,7 +485,10 @@ impl Page<'_> {
     pub(crate) fn complaints(&self) -> Vec<String> {
         let mut heard = self.heard.lock().unwrap();
         heard.extend(self.events.try_iter());
-        heard.iter().filter_map(|event| complaint(event, &self.root())).collect()
+        heard
+            .iter()
+            .filter_map(|event| complaint(event, &self.root()))
+            .collect()
     }
 
     /// The address of the book's folder.
@@ -468,7 +516,10 @@ fn complaint(event: &Value, root: &str) -> Option<String> {
         }
         "Network.requestWillBeSent" => {
             let url = params["request"]["url"].as_str()?;
-            if [root, "data:", "blob:"].iter().any(|start| url.starts_with(start)) {
+            if [root, "data:", "blob:"]
+                .iter()
+                .any(|start| url.starts_with(start))
+            {
                 return None;
             }
             format!("request: {url}")
@@ -514,10 +565,23 @@ impl Wire {
             // It shows nothing but this book, and in a container it cannot have its sandbox.
             .args(["--headless", "--no-sandbox", "--remote-debugging-pipe"])
             .args(["--no-first-run", "--disable-gpu", "--disable-dev-shm-usage"])
-            .args(["--disable-background-networking", "--disable-component-update"])
-            .args(["--disable-sync", "--disable-extensions", "--disable-lcd-text"])
-            .args(["--disable-renderer-backgrounding", "--disable-background-timer-throttling"])
-            .args(["--disable-backgrounding-occluded-windows", "--force-color-profile=srgb"])
+            .args([
+                "--disable-background-networking",
+                "--disable-component-update",
+            ])
+            .args([
+                "--disable-sync",
+                "--disable-extensions",
+                "--disable-lcd-text",
+            ])
+            .args([
+                "--disable-renderer-backgrounding",
+                "--disable-background-timer-throttling",
+            ])
+            .args([
+                "--disable-backgrounding-occluded-windows",
+                "--force-color-profile=srgb",
+            ])
             .arg("--host-resolver-rules=MAP * ~NOTFOUND")
             .arg("about:blank")
             .stdin(Stdio::from(their_commands))
@@ -574,7 +638,11 @@ impl Wire {
 
     fn listen(&self, session: &str) -> Receiver<Value> {
         let (sender, events) = channel();
-        self.ends.events.lock().unwrap().insert(session.to_owned(), sender);
+        self.ends
+            .events
+            .lock()
+            .unwrap()
+            .insert(session.to_owned(), sender);
         events
     }
 
@@ -588,7 +656,10 @@ impl Ends {
     fn read(&self, from: PipeReader) {
         let mut from = BufReader::new(from);
         let mut message = Vec::new();
-        while from.read_until(0, &mut message).is_ok_and(|length| length > 0) {
+        while from
+            .read_until(0, &mut message)
+            .is_ok_and(|length| length > 0)
+        {
             message.pop();
             if let Ok(value) = serde_json::from_slice::<Value>(&message) {
                 self.hand_on(value);

@@ -5,14 +5,18 @@ use serde_json::json;
 
 #[test]
 fn pages_are_quiet_in_every_theme_and_ask_for_nothing_outside_the_book() {
-    let Some(browser) = browser("pages_are_quiet_in_every_theme_and_ask_for_nothing_outside_the_book")
+    let Some(browser) =
+        browser("pages_are_quiet_in_every_theme_and_ask_for_nothing_outside_the_book")
     else {
         return;
     };
     let mut complaints = Vec::new();
     for name in browser.pages() {
         for theme in THEMES {
-            let visit = Visit { theme, ..Visit::default() };
+            let visit = Visit {
+                theme,
+                ..Visit::default()
+            };
             let page = browser.open(&name, &visit);
             if name != "toc.html" {
                 let worn = page.call(
@@ -49,9 +53,16 @@ fn pages_never_scroll_sideways_on_a_phone() {
     };
     let mut wide = Vec::new();
     for name in browser.pages() {
-        let visit = Visit { window: PHONE, ..Visit::default() };
+        let visit = Visit {
+            window: PHONE,
+            ..Visit::default()
+        };
         let page = browser.open(&name, &visit);
-        assert_eq!(page.evaluate("innerWidth"), json!(PHONE.0), "{name} was laid out for a wider window");
+        assert_eq!(
+            page.evaluate("innerWidth"),
+            json!(PHONE.0),
+            "{name} was laid out for a wider window"
+        );
         let over = page.call(OVERHANG, &[]);
         if over != json!([]) {
             wide.push(format!("{name}: {over:#}"));
@@ -89,7 +100,11 @@ fn pages_can_be_read_without_scripts() {
     let mut faults = Vec::new();
     for name in browser.chapters() {
         for window in [Visit::default().window, PHONE] {
-            let visit = Visit { window, scripts: false, ..Visit::default() };
+            let visit = Visit {
+                window,
+                scripts: false,
+                ..Visit::default()
+            };
             let page = browser.open(&name, &visit);
             assert_eq!(
                 page.evaluate("document.documentElement.classList.contains('js')"),
@@ -101,6 +116,64 @@ fn pages_can_be_read_without_scripts() {
             }
             let heard = page.complaints().into_iter();
             faults.extend(heard.map(|what| format!("{name}: {what}")));
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// What would be cut off on paper, or is too pale for it.
+const UNPRINTED: &str = "() => {
+    const faults = [];
+    const brush = new OffscreenCanvas(1, 1).getContext('2d', {willReadFrequently: true});
+    const luminance = (...colours) => {
+        brush.fillStyle = '#fff';
+        brush.fillRect(0, 0, 1, 1);
+        for (const colour of colours) {
+            brush.fillStyle = colour;
+            brush.fillRect(0, 0, 1, 1);
+        }
+        const [r, g, b] = [...brush.getImageData(0, 0, 1, 1).data].map(c =>
+            (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    for (const part of document.querySelectorAll('main *')) {
+        if (!part.checkVisibility() || part.closest('svg, .buttons')) continue;
+        const says = `<${part.localName} class=\"${part.className}\"> ${part.textContent.trim().slice(0, 50)}`;
+        const style = getComputedStyle(part);
+        if (part.getBoundingClientRect().right > innerWidth + 1
+            || style.overflowX !== 'visible' && part.scrollWidth > part.clientWidth + 1)
+            faults.push(`cut off: ${says}`);
+        if (![...part.childNodes].some(node => node.nodeType === 3 && node.data.trim())) continue;
+        const behind = [];
+        for (let box = part; box; box = box.parentElement) behind.unshift(getComputedStyle(box).backgroundColor);
+        const [low, high] = [luminance(...behind), luminance(...behind, style.color)].sort((a, b) => a - b);
+        const contrast = (high + 0.05) / (low + 0.05);
+        if (contrast < 4.5) faults.push(`contrast ${contrast.toFixed(2)}: ${says}`);
+        if (luminance(...behind) < 0.5) faults.push(`dark: ${says}`);
+    }
+    return faults;
+}";
+
+#[test]
+fn pages_print_black_on_white_and_whole() {
+    let Some(browser) = browser("pages_print_black_on_white_and_whole") else {
+        return;
+    };
+    let mut faults = Vec::new();
+    for name in browser.chapters() {
+        for theme in ["light", "navy"] {
+            // A4 at 96 dots per inch, within Chromium's margins.
+            let visit = Visit {
+                theme,
+                window: (718, 1000),
+                ..Visit::default()
+            };
+            let page = browser.open(&name, &visit);
+            page.send("Emulation.setEmulatedMedia", json!({"media": "print"}));
+            page.settle();
+            for fault in page.call(UNPRINTED, &[]).as_array().unwrap() {
+                faults.push(format!("{name} in {theme}: {fault}"));
+            }
         }
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
