@@ -99,11 +99,6 @@ impl Default for Visit<'_> {
 }
 
 impl Browser {
-    /// The folder of the bound book.
-    pub(crate) fn book(&self) -> &Path {
-        &self.book
-    }
-
     /// The names of the book's pages. The page for what a server does not find is none of them: it
     /// is made for the root of a site and lies in a folder only by accident.
     pub(crate) fn pages(&self) -> Vec<String> {

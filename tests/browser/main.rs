@@ -9,5 +9,6 @@ mod support;
 
 mod access;
 mod chromium;
+mod hands;
 mod legible;
 mod pages;
