@@ -11,4 +11,5 @@ mod access;
 mod chromium;
 mod hands;
 mod legible;
+mod live;
 mod pages;
