@@ -24,6 +24,8 @@
     const outputs = controls.map((control) => form.querySelector(`output[for="${control.id}"]`));
     const spots = document.createElement('div');
     spots.className = 'live-spots';
+    spots.setAttribute('role', 'group');
+    spots.setAttribute('aria-label', 'Places in the picture');
     let buttons = [], places = [], waiting = 0, speaking = 0, dragged = null;
 
     const read = (control) => {

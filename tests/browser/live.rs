@@ -1,6 +1,6 @@
 //! The live figures under a reader's hands: what the page shows is what the same Rust gives natively.
 
-use crate::chromium::{Browser, PHONE, Page, Visit, browser};
+use crate::chromium::{self, Browser, PHONE, Page, Visit};
 use serde_json::{Value, json};
 use widgets::{Live, View};
 
@@ -98,6 +98,15 @@ impl<'a> Figure<'a> {
         assert_eq!(self.checked(), rest, "{} does not go back", self.live.id());
         assert_eq!(self.page.complaints(), Vec::<String>::new());
     }
+}
+
+/// The browser, if there is one and the figures can be made live here.
+fn browser(test: &str) -> Option<&'static Browser> {
+    if !binder::cargo::can_build_wasm(env!("CARGO_MANIFEST_DIR").as_ref()) {
+        crate::support::skip(test, "no target wasm32-unknown-unknown");
+        return None;
+    }
+    chromium::browser(test)
 }
 
 fn figure<'a>(browser: &'a Browser, chapter: &str, name: &str) -> Figure<'a> {

@@ -132,20 +132,18 @@ pub const WASM: &str = "wasm32-unknown-unknown";
 /// If it does not build.
 pub fn wasm(root: &Path, part: &str) -> Result<PathBuf> {
     let args = [
-        "--lib",
         "-p",
         "widgets",
+        "--example",
+        part,
         "--target",
         WASM,
         "--profile",
         "widget",
-        "--no-default-features",
-        "--features",
-        part,
     ];
     build(root, &args.map(str::to_owned))?
         .into_iter()
-        .filter(|artifact| artifact.target == "widgets")
+        .filter(|artifact| artifact.target == part)
         .flat_map(|artifact| artifact.files)
         .find(|file| file.extension().is_some_and(|ending| ending == "wasm"))
         .context("cargo built the live figures, but no .wasm file")

@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use wasm_bindgen_cli_support::Bindgen;
@@ -94,7 +95,6 @@ pub fn tags(root: &Path, page: &str, up: &str, life: Life) -> Result<String> {
 /// The names of the scripts that a page needs, in the order in which they run.
 fn needed(page: &str) -> Vec<&'static str> {
     let live: Vec<_> = widgets::all()
-        .iter()
         .filter(|live| page.contains(&format!("data-live=\"{}\"", live.id())))
         .collect();
     let mut names = vec![];
@@ -110,7 +110,7 @@ fn needed(page: &str) -> Vec<&'static str> {
     names
 }
 
-/// The parts of the live figures that pages load one by one, features of the crate `widgets`, and the
+/// The parts of the live figures that pages load one by one, examples of the crate `widgets`, and the
 /// data that a part needs.
 const PARTS: [(&str, Option<&str>); 2] = [("numbers", None), ("dates", Some(LEARNED))];
 
@@ -349,9 +349,18 @@ fn code(root: &Path, part: &str) -> Result<Code> {
         .map(|line| line.trim_start().to_owned() + "\n")
         .collect();
     let wasm = densest(&output.wasm_mut().emit_wasm())?;
-    fs::write(&kept_wasm, &wasm)?;
-    fs::write(&kept_glue, &glue)?;
+    keep(&kept_wasm, &wasm)?;
+    keep(&kept_glue, glue.as_bytes())?;
     Ok(Code { glue, wasm })
+}
+
+/// Writes a file that others may be about to read.
+fn keep(file: &Path, content: &[u8]) -> Result<()> {
+    let folder = file.parent().context("a file lies in a folder")?;
+    let mut fresh = tempfile::NamedTempFile::new_in(folder)?;
+    fresh.write_all(content)?;
+    fresh.persist(file)?;
+    Ok(())
 }
 
 /// Changes when the same code is to be bound in another way.
@@ -360,7 +369,10 @@ const VERSION: u32 = 2;
 /// As small as gzip can say it. That takes seconds.
 fn densest(bytes: &[u8]) -> Result<Vec<u8>> {
     let mut packed = Vec::new();
-    let options = zopfli::Options::default();
+    let options = zopfli::Options {
+        iteration_count: NonZeroU64::new(5).context("five is not zero")?,
+        ..zopfli::Options::default()
+    };
     zopfli::compress(options, zopfli::Format::Gzip, bytes, &mut packed)?;
     Ok(packed)
 }

@@ -131,7 +131,7 @@ fn mixture(state: &mut State) -> Result<View> {
     let attention = Attention { output, weights };
     let (weights, answer) = (attention.weights.row(0), attention.output.row(0));
     let mut table = vec![heads([
-        "", "weight", "entry 1", "entry 2", "entry 3", "entry 4",
+        "share", "weight", "entry 1", "entry 2", "entry 3", "entry 4",
     ])];
     for (j, value) in values.rows().into_iter().enumerate() {
         let shares = value.iter().map(|v| weights[j] * v);

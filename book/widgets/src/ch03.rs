@@ -56,7 +56,14 @@ fn draw(state: &mut State) -> Result<View> {
         let gradient = softmax_jacobian(weights.view()).dot(&keys) * factor;
         (scores, weights.to_vec(), size(gradient.view()))
     });
-    let mut table = vec![heads(["", "k1", "k2", "k3", "k4", "size of ∂a/∂q"])];
+    let mut table = vec![heads([
+        "the scale",
+        "k1",
+        "k2",
+        "k3",
+        "k4",
+        "size of ∂a/∂q",
+    ])];
     for (name, (scores, weights, gradient)) in ["without", "with"].into_iter().zip(&both) {
         let mut cells = row(format!("scores, {name}"), scores.iter().copied(), 2);
         cells.push(String::new());

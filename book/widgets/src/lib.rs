@@ -5,22 +5,15 @@
 //! chapters' functions return, the numbers as text, and a sentence that says what changed. At the
 //! controls' defaults the picture is the one that stands on the page without a script.
 //!
-//! Everything here is ordinary Rust that a test can call. [`page`] is the thin layer by which a page
-//! calls it as WebAssembly.
+//! Everything here is ordinary Rust that a test can call. The crate's examples, compiled to WebAssembly,
+//! are what a page loads; they do no more than call [`page`].
 
-#[cfg(feature = "numbers")]
 mod ch01;
-#[cfg(feature = "numbers")]
 mod ch02;
-#[cfg(feature = "numbers")]
 mod ch03;
-#[cfg(feature = "numbers")]
 mod ch04;
-#[cfg(feature = "numbers")]
 mod ch05;
-#[cfg(feature = "numbers")]
 mod ch06;
-#[cfg(feature = "dates")]
 mod ch09;
 mod html;
 pub mod page;
@@ -29,7 +22,6 @@ mod state;
 use anyhow::{Context, Result};
 use figures::Picture;
 
-#[cfg(feature = "dates")]
 pub use ch09::packed_weights;
 pub use html::html;
 pub use state::{Control, Kind, State};
@@ -42,7 +34,7 @@ pub struct Live {
     pub figure: &'static str,
     /// What to try, in one sentence.
     pub hint: &'static str,
-    /// The part of this crate that it is in: the name of a feature.
+    /// What a page loads for it: the name of an example of this crate.
     pub part: &'static str,
     controls: fn() -> Result<Vec<Control>>,
     draw: fn(&mut State) -> Result<View>,
@@ -120,26 +112,23 @@ impl Live {
     }
 }
 
+/// Those of chapters 1 to 6.
+pub static NUMBERS: [Live; 7] = [
+    ch01::ANGLE,
+    ch02::WEIGHTS,
+    ch02::MIXTURE,
+    ch03::SCALED,
+    ch04::CAUSAL,
+    ch05::HEADS,
+    ch06::HEATMAP,
+];
+
+/// Those that ask the trained model.
+pub static DATES: [Live; 1] = [ch09::LANGUAGES];
+
 /// All live figures, in the order of the book.
-pub fn all() -> &'static [Live] {
-    &[
-        #[cfg(feature = "numbers")]
-        ch01::ANGLE,
-        #[cfg(feature = "numbers")]
-        ch02::WEIGHTS,
-        #[cfg(feature = "numbers")]
-        ch02::MIXTURE,
-        #[cfg(feature = "numbers")]
-        ch03::SCALED,
-        #[cfg(feature = "numbers")]
-        ch04::CAUSAL,
-        #[cfg(feature = "numbers")]
-        ch05::HEADS,
-        #[cfg(feature = "numbers")]
-        ch06::HEATMAP,
-        #[cfg(feature = "dates")]
-        ch09::LANGUAGES,
-    ]
+pub fn all() -> impl Iterator<Item = &'static Live> {
+    NUMBERS.iter().chain(&DATES)
 }
 
 /// The live figure of that chapter and name.
@@ -147,11 +136,9 @@ pub fn all() -> &'static [Live] {
 /// # Errors
 /// If there is none; the message lists the known ones.
 pub fn find(chapter: &str, figure: &str) -> Result<&'static Live> {
-    let mut all = all().iter();
-    let found = all.find(|live| (live.chapter, live.figure) == (chapter, figure));
+    let found = all().find(|live| (live.chapter, live.figure) == (chapter, figure));
     found.with_context(|| {
-        let known: Vec<_> = self::all()
-            .iter()
+        let known: Vec<_> = all()
             .map(|live| format!("{} {}", live.chapter, live.figure))
             .collect();
         format!(
@@ -161,7 +148,6 @@ pub fn find(chapter: &str, figure: &str) -> Result<&'static Live> {
     })
 }
 
-#[cfg(feature = "numbers")]
 /// Numbers in a row, as they are read out.
 fn list(values: impl IntoIterator<Item = f64>, decimals: usize) -> String {
     let values: Vec<_> = values
@@ -171,7 +157,6 @@ fn list(values: impl IntoIterator<Item = f64>, decimals: usize) -> String {
     values.join(", ")
 }
 
-#[cfg(feature = "numbers")]
 /// A row of a table: its heading and its numbers.
 fn row(
     name: impl Into<String>,

@@ -3,9 +3,8 @@
 //! Several texts travel as one, parted by the characters that ASCII has for it: [`UNIT`] between the
 //! fields of a record, [`RECORD`] between records, [`GROUP`] between groups of them.
 
-use crate::{Live, Spot, State, Use, View, all};
+use crate::{Live, Spot, State, Use, View};
 use anyhow::{Context, Result};
-use wasm_bindgen::prelude::wasm_bindgen;
 
 /// Between the fields of a record.
 pub const UNIT: char = '\u{1F}';
@@ -14,13 +13,12 @@ pub const RECORD: char = '\u{1E}';
 /// Between groups.
 pub const GROUP: char = '\u{1D}';
 
-/// Draws a live figure, `ch04-causal` say, from the values of its controls, parted by [`UNIT`].
+/// Draws one of some live figures, `ch04-causal` say, from the values of its controls, parted by [`UNIT`].
 ///
 /// The answer is `=` and the groups picture, sentence, values, what stands beside each control, table
 /// and spots; or `!` and what is wrong, for the reader.
-#[wasm_bindgen]
-pub fn draw(figure: &str, values: &str) -> String {
-    match answer(figure, values) {
+pub fn draw(figures: &[Live], figure: &str, values: &str) -> String {
+    match answer(figures, figure, values) {
         Ok(answer) => format!("={answer}"),
         Err(error) => format!("!{error:#}"),
     }
@@ -28,8 +26,6 @@ pub fn draw(figure: &str, values: &str) -> String {
 
 /// Keeps the trained weights, so that the figures that ask the model can be drawn. The answer is empty,
 /// or says what is wrong.
-#[cfg(feature = "dates")]
-#[wasm_bindgen]
 pub fn keep_weights(bytes: &[u8]) -> String {
     match crate::ch09::keep(bytes) {
         Ok(()) => String::new(),
@@ -37,8 +33,8 @@ pub fn keep_weights(bytes: &[u8]) -> String {
     }
 }
 
-fn answer(figure: &str, values: &str) -> Result<String> {
-    let live = all().iter().find(|live| live.id() == figure);
+fn answer(figures: &[Live], figure: &str, values: &str) -> Result<String> {
+    let live = figures.iter().find(|live| live.id() == figure);
     let live = live.with_context(|| format!("there is no live figure {figure}"))?;
     let values = values.split(UNIT).map(str::to_owned).collect();
     let (state, view) = live.draw(values)?;

@@ -142,7 +142,6 @@ impl State {
         Ok(self.values[self.place(name)?].trim())
     }
 
-    #[cfg(feature = "numbers")]
     pub(crate) fn number(&self, name: &str) -> Result<f64> {
         let place = self.place(name)?;
         match self.values[place].trim().parse::<f64>() {
@@ -185,12 +184,10 @@ impl State {
         )
     }
 
-    #[cfg(feature = "numbers")]
     pub(crate) fn is_on(&self, name: &str) -> Result<bool> {
         Ok(self.text(name)? == "on")
     }
 
-    #[cfg(feature = "numbers")]
     pub(crate) fn choice(&self, name: &str) -> Result<&'static str> {
         let place = self.place(name)?;
         let Kind::Choice(choices) = self.controls[place].kind else {
@@ -204,7 +201,6 @@ impl State {
         })
     }
 
-    #[cfg(feature = "numbers")]
     pub(crate) fn set(&mut self, name: &str, value: impl ToString) -> Result<()> {
         let place = self.place(name)?;
         self.values[place] = value.to_string();

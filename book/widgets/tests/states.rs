@@ -11,7 +11,7 @@ use figures::number;
 use ndarray::{Array1, Array4, Axis, array};
 use std::str::FromStr;
 use widgets::page::{GROUP, RECORD, UNIT, draw};
-use widgets::{Kind, Live, State, Use, View, all, find};
+use widgets::{Kind, Live, NUMBERS, State, Use, View, all, find};
 
 /// The values at rest, some of them changed.
 fn values(live: &Live, changes: &[(&str, &str)]) -> Vec<String> {
@@ -383,7 +383,7 @@ fn no_value_of_any_control_panics() {
 fn a_page_gets_texts_and_gives_texts() {
     let live = find("ch04", "causal").unwrap();
     let joined = |values: Vec<String>| values.join(&UNIT.to_string());
-    let answer = draw("ch04-causal", &joined(values(live, &[])));
+    let answer = draw(&NUMBERS, "ch04-causal", &joined(values(live, &[])));
     let groups: Vec<&str> = answer.split(GROUP).collect();
     assert_eq!(groups.len(), 6);
     assert!(groups[0].starts_with("=<svg "), "{}", groups[0]);
@@ -401,8 +401,12 @@ fn a_page_gets_texts_and_gives_texts() {
     assert_eq!(spot[5..9], ["0", "0", "0", "q1 may attend to k1"]);
     assert_eq!(spot[9], state.place("cells").unwrap().to_string());
 
-    let wrong = draw("ch04-causal", &joined(values(live, &[("m", "x")])));
+    let wrong = draw(
+        &NUMBERS,
+        "ch04-causal",
+        &joined(values(live, &[("m", "x")])),
+    );
     assert_eq!(wrong, "!queries m takes a number from 1 to 5, not “x”");
-    assert!(draw("ch04-casual", "").starts_with("!there is no live figure"));
-    assert!(draw("ch04-causal", "").starts_with("!there are 6 controls"));
+    assert!(draw(&NUMBERS, "ch04-casual", "").starts_with("!there is no live figure"));
+    assert!(draw(&NUMBERS, "ch04-causal", "").starts_with("!there are 6 controls"));
 }
