@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anyhow::Result;
 
 use crate::canvas::Canvas;
-use crate::style::{Colour, END, PALETTE, SUB, SUP, sentinels};
+use crate::style::{Colour, END, PALETTE, SUB, SUP};
 
 /// How much larger than its own units a picture may grow on a wide page.
 const ENLARGEMENT: f64 = 1.3;
@@ -99,13 +99,20 @@ impl Picture {
     }
 
     fn coloured(&self, colour: impl Fn(&str, &str) -> String) -> String {
-        let mut body = self.body.clone();
-        for ((name, light), sentinel) in PALETTE.iter().zip(sentinels()) {
-            // Only a whole attribute: a quote inside a text is an entity.
-            body = body.replace(
-                &format!("\"{sentinel}\""),
-                &format!("\"{}\"", colour(name, light)),
-            );
+        // Only a whole attribute: a quote inside a text is an entity.
+        let mut pieces = self.body.split("\"#F160");
+        let mut body = pieces.next().unwrap_or_default().to_owned();
+        for piece in pieces {
+            let number = piece.get(..2);
+            let place = number.and_then(|number| usize::from_str_radix(number, 16).ok());
+            match place.and_then(|place| PALETTE.get(place)) {
+                Some((name, light)) => {
+                    let _ = write!(body, "\"{}{}", colour(name, light), &piece[2..]);
+                }
+                None => {
+                    let _ = write!(body, "\"#F160{piece}");
+                }
+            }
         }
         body
     }
@@ -124,7 +131,12 @@ fn tidy(svg: &str) -> String {
     for (i, piece) in body.split('"').enumerate() {
         if i % 2 == 0 {
             name = piece.rsplit(' ').next().unwrap_or("");
-            tidied.push_str(&scripts(&piece.replace('\n', "")));
+            // Breaks and scripts are rare, and most pieces go as they are.
+            if piece.bytes().any(|b| b == b'\n' || b == 0xEE) {
+                tidied.push_str(&scripts(&piece.replace('\n', "")));
+            } else {
+                tidied.push_str(piece);
+            }
         } else {
             let value = match name {
                 "opacity=" => piece.to_owned(),
@@ -139,11 +151,17 @@ fn tidy(svg: &str) -> String {
                 },
                 _ => tenths(piece),
             };
-            let _ = write!(tidied, "\"{value}\"");
+            let is_noise = matches!(
+                (name, value.as_str()),
+                ("opacity=", "1") | ("font-family=", "sans-serif") | ("dy=", "0")
+            );
+            if is_noise {
+                // With the space before it.
+                tidied.truncate(tidied.len() - name.len() - 1);
+            } else {
+                let _ = write!(tidied, "\"{value}\"");
+            }
         }
-    }
-    for noise in [" opacity=\"1\"", " font-family=\"sans-serif\"", " dy=\"0\""] {
-        tidied = tidied.replace(noise, "");
     }
     tidied
 }

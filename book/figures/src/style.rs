@@ -52,15 +52,11 @@ pub(crate) enum Colour {
 }
 
 impl Colour {
-    /// What plotters draws with; the picture replaces it by the variable or its value.
+    /// What plotters draws with and writes as `#F160` and its place in the [`PALETTE`]; the picture
+    /// replaces it by the variable or its value.
     pub(crate) fn sentinel(self) -> RGBColor {
         RGBColor(0xF1, 0x60, self as u8)
     }
-}
-
-/// The sentinels as plotters writes them, in the order of the [`PALETTE`].
-pub(crate) fn sentinels() -> impl Iterator<Item = String> {
-    (0..PALETTE.len()).map(|i| format!("#F160{i:02X}"))
 }
 
 /// Opens a subscript in a drawn text, [`END`] closes it. No font has a glyph for either.
