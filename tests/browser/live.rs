@@ -293,13 +293,16 @@ fn live_figures_are_large_enough_for_fingers() {
                 .map(([name, box]) => `${name}: ${box.width} × ${box.height}`)",
         );
         assert_eq!(small, json!([]), "{}", live.id());
-        if let Some(kind) = live.at_rest().unwrap().1.spots.first() {
-            if kind.used != widgets::Use::Drag {
-                figure
-                    .page
-                    .tap(&figure.part(".live-spots button:nth-child(8)"));
-                figure.changed_and_reset();
-            }
+        let rest = live.at_rest().unwrap().1;
+        if rest
+            .spots
+            .first()
+            .is_some_and(|spot| spot.used != widgets::Use::Drag)
+        {
+            figure
+                .page
+                .tap(&figure.part(".live-spots button:nth-child(8)"));
+            figure.changed_and_reset();
         }
     }
 }
