@@ -110,7 +110,7 @@ fn every_figure_is_shown() {
         .iter()
         .flat_map(|(_, text)| arguments(text, "figure"))
         .filter_map(|arguments| pictures::parse(arguments).ok())
-        .map(|(chapter, name, _)| (chapter, name))
+        .map(|asked| asked.figure)
         .collect();
     let problems: Vec<Problem> = figures::all()
         .iter()

@@ -1,7 +1,9 @@
 //! Binding: the whole book as HTML, checked before anybody sees it.
 
 use crate::blocks::Blocks;
+use crate::cargo;
 use crate::links;
+use crate::live::{self, Life, Weight};
 use crate::preprocessor::Binder;
 use crate::problem::{Problem, Problems};
 use crate::warnings;
@@ -17,10 +19,18 @@ use std::rc::Rc;
 /// # Errors
 /// If anything is wrong with the book; what was bound before then stays as it was.
 pub fn bind(root: &Path) -> Result<PathBuf> {
+    Ok(bind_and_weigh(root)?.0)
+}
+
+/// Binds the book at `root` as [`bind`] does, and says what its pages weigh.
+///
+/// # Errors
+/// As [`bind`].
+pub fn bind_and_weigh(root: &Path) -> Result<(PathBuf, Vec<Weight>)> {
     let book = load(root)?;
     let target = root.join(&book.config.build.build_dir);
-    bind_loaded(book, &target)?;
-    Ok(target)
+    let weights = bind_loaded(book, &target)?;
+    Ok((target, weights))
 }
 
 /// Where [`bind`] puts the book at `root`.
@@ -36,7 +46,7 @@ pub fn target(root: &Path) -> Result<PathBuf> {
 /// # Errors
 /// As [`bind`].
 pub fn bind_into(root: &Path, target: &Path) -> Result<()> {
-    bind_loaded(load(root)?, target)
+    bind_loaded(load(root)?, target).map(|_| ())
 }
 
 /// Binds the book at `root` and throws it away: a check that everything is right with it.
@@ -45,7 +55,7 @@ pub fn bind_into(root: &Path, target: &Path) -> Result<()> {
 /// As [`bind`].
 pub fn check(root: &Path) -> Result<()> {
     let dir = tempfile::tempdir()?;
-    render(load(root)?, &dir.path().join("book"))
+    render(load(root)?, &dir.path().join("book")).map(|_| ())
 }
 
 /// Compiles and runs every Rust block of the book at `root`, as `mdbook test` does.
@@ -54,7 +64,7 @@ pub fn check(root: &Path) -> Result<()> {
 /// If a block fails, or anything else is wrong with the book.
 pub fn test(root: &Path) -> Result<()> {
     let mut book = load(root)?;
-    book.with_preprocessor(Binder::strict());
+    book.with_preprocessor(Binder::strict(root));
     book.with_preprocessor(Blocks);
     book.test(Vec::new())
 }
@@ -67,7 +77,7 @@ pub fn load(root: &Path) -> Result<MDBook> {
     MDBook::load(root).with_context(|| format!("cannot read the book at {}", root.display()))
 }
 
-fn bind_loaded(book: MDBook, target: &Path) -> Result<()> {
+fn bind_loaded(book: MDBook, target: &Path) -> Result<Vec<Weight>> {
     let parent = target
         .parent()
         .context("a book is not bound into the root folder")?;
@@ -77,7 +87,7 @@ fn bind_loaded(book: MDBook, target: &Path) -> Result<()> {
         .prefix(".book-")
         .tempdir_in(parent)?;
     let fresh = stage.path().join("fresh");
-    render(book, &fresh)?;
+    let weights = render(book, &fresh)?;
     let old = stage.path().join("old");
     if target.exists() {
         fs::rename(target, &old).with_context(|| format!("cannot replace {}", target.display()))?;
@@ -88,13 +98,19 @@ fn bind_loaded(book: MDBook, target: &Path) -> Result<()> {
         }
         return Err(error).with_context(|| format!("cannot replace {}", target.display()));
     }
-    Ok(())
+    Ok(weights)
 }
 
 /// Renders into `dir` and checks what came out. All problems of all steps are in the error.
-fn render(mut book: MDBook, dir: &Path) -> Result<()> {
+fn render(mut book: MDBook, dir: &Path) -> Result<Vec<Weight>> {
+    let root = book.root.clone();
+    let life = if cargo::can_build_wasm(&root) {
+        Life::Files
+    } else {
+        Life::None
+    };
     let found = Rc::new(RefCell::new(Vec::new()));
-    book.with_preprocessor(Binder::collecting(Rc::clone(&found)));
+    book.with_preprocessor(Binder::collecting(Rc::clone(&found), life));
     book.config.build.build_dir = dir.to_owned();
     let (built, warnings) = warnings::collect(|| book.build());
     built?;
@@ -112,6 +128,14 @@ fn render(mut book: MDBook, dir: &Path) -> Result<()> {
             .into_iter()
             .filter(|warning| !(said && is_echo(warning))),
     );
+    // Of a book with problems nobody needs the scripts.
+    let weights = if problems.is_empty() {
+        live::finish(&root, dir)?
+    } else {
+        live::give_up(dir)?;
+        vec![]
+    };
     problems.extend(links::check(dir, &links::Sources::of(&book))?);
-    Ok(Problems::none_in(problems)?)
+    Problems::none_in(problems)?;
+    Ok(weights)
 }

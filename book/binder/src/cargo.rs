@@ -111,6 +111,44 @@ pub fn programs(root: &Path) -> Result<Vec<(String, PathBuf)>> {
     Ok(programs)
 }
 
+/// Whether code for the page can be compiled here.
+pub fn can_build_wasm(root: &Path) -> bool {
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let output = Command::new(rustc)
+        .current_dir(root)
+        .args(["--print", "target-libdir", "--target", WASM])
+        .output();
+    let folder = output.ok().filter(|output| output.status.success());
+    let folder = folder.and_then(|output| String::from_utf8(output.stdout).ok());
+    folder.is_some_and(|folder| Path::new(folder.trim()).is_dir())
+}
+
+/// The target that pages run.
+pub const WASM: &str = "wasm32-unknown-unknown";
+
+/// Builds a part of the live figures for the page and returns the file.
+///
+/// # Errors
+/// If it does not build.
+pub fn wasm(root: &Path, part: &str) -> Result<PathBuf> {
+    let args = [
+        "-p",
+        "widgets",
+        "--example",
+        part,
+        "--target",
+        WASM,
+        "--profile",
+        "widget",
+    ];
+    build(root, &args.map(str::to_owned))?
+        .into_iter()
+        .filter(|artifact| artifact.target == part)
+        .flat_map(|artifact| artifact.files)
+        .find(|file| file.extension().is_some_and(|ending| ending == "wasm"))
+        .context("cargo built the live figures, but no .wasm file")
+}
+
 /// Something that cargo has built.
 struct Artifact {
     package: String,
@@ -157,7 +195,7 @@ fn build(root: &Path, args: &[String]) -> Result<Vec<Artifact>> {
         .output()
         .context("cannot run cargo")?;
     if !output.status.success() {
-        bail!("the chapters do not build");
+        bail!("cargo build {} failed", args.join(" "));
     }
     let artifacts = output
         .stdout

@@ -11,6 +11,7 @@ pub mod directives;
 pub mod includes;
 pub mod links;
 pub mod literate;
+pub mod live;
 pub mod markdown;
 pub mod math;
 pub mod outputs;

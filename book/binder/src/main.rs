@@ -4,7 +4,7 @@ use anyhow::{Context, Error, Result, bail};
 use binder::blocks::Blocks;
 use binder::preprocessor::Binder;
 use binder::serve::{Site, rebind_on_change};
-use binder::{Problems, bind};
+use binder::{Problems, bind, cargo, live};
 use clap::{Parser, Subcommand};
 use mdbook_preprocessor::{Preprocessor, parse_input};
 use std::io::{IsTerminal, Write, stderr, stdin, stdout};
@@ -107,8 +107,15 @@ fn run(cli: Cli) -> Result<ExitCode> {
 fn bind_and_tell(open: bool) -> Result<()> {
     let start = Instant::now();
     progress("Binding the book …");
-    let target = bind::bind(&root()?)?;
+    let root = root()?;
+    let (target, weights) = bind::bind_and_weigh(&root)?;
     progress("");
+    for weight in weights {
+        println!("{weight}");
+    }
+    if !cargo::can_build_wasm(&root) {
+        println!("{}", live::ADVICE);
+    }
     let index = target.join("index.html");
     println!(
         "Bound in {:.1} s: {}",
@@ -146,7 +153,7 @@ fn preprocess(name: &str) -> Result<()> {
             if ctx.renderer == "html" {
                 bind::check(&ctx.root)?;
             }
-            Binder::strict().run(&ctx, book)?
+            Binder::strict(&ctx.root).run(&ctx, book)?
         }
         Blocks::NAME => Blocks.run(&ctx, book)?,
         _ => bail!("there is no preprocessor `{name}`"),

@@ -40,15 +40,15 @@ pub struct Press {
 type Edit = (Range<usize>, String);
 
 impl Press {
-    /// The press of the book at `root`.
+    /// The press of the book at `root`, with live figures or with still ones in their places.
     ///
     /// # Errors
     /// If the book's own LaTeX commands are not well formed.
-    pub fn new(root: &Path) -> Result<Self> {
+    pub fn new(root: &Path, live: bool) -> Result<Self> {
         Ok(Press {
             math: Math::new()?,
             outputs: Outputs::new(root),
-            pictures: Pictures::default(),
+            pictures: Pictures::new(live),
         })
     }
 
@@ -299,7 +299,7 @@ mod tests {
             text,
         };
         let mut problems = Vec::new();
-        let made = Press::new(root.path())
+        let made = Press::new(root.path(), true)
             .unwrap()
             .page(&page, purpose, &mut problems);
         problems.sort();

@@ -1,4 +1,5 @@
-//! The book's figures: `{{#figure ch04 causal "Caption"}}` on a line of its own.
+//! The book's figures: `{{#figure ch04 causal "Caption"}}` on a line of its own, and
+//! `{{#figure ch04 causal live "Caption"}}` for one whose numbers the reader may change.
 
 use crate::markdown::OPTIONS;
 use crate::math::Math;
@@ -10,27 +11,61 @@ use std::collections::HashMap;
 /// The figures, each drawn when it is first asked for.
 #[derive(Default)]
 pub struct Pictures {
-    drawn: RefCell<HashMap<String, String>>,
+    drawn: RefCell<HashMap<(String, bool), String>>,
+    live: bool,
+}
+
+/// What a page asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked<'a> {
+    /// The chapter and the name of the figure.
+    pub figure: (&'a str, &'a str),
+    /// Whether the reader may change its numbers.
+    pub live: bool,
+    /// The caption.
+    pub caption: &'a str,
 }
 
 impl Pictures {
+    /// Those of a book whose live figures will have what they need, or will not.
+    pub fn new(live: bool) -> Self {
+        Pictures {
+            live,
+            ..Pictures::default()
+        }
+    }
+
     /// What `{{#figure chapter name "caption"}}` stands for: one line of HTML.
     ///
     /// # Errors
     /// With a message for the author, if there is no such figure or it cannot be drawn.
     pub fn figure(&self, arguments: &str, math: &Math) -> Result<String, String> {
-        let (chapter, name, caption) = parse(arguments)?;
-        let figure = find(chapter, name)?;
+        let Asked {
+            figure: (chapter, name),
+            live,
+            caption,
+        } = parse(arguments)?;
+        let drawn = find(chapter, name)?;
         let id = format!("fig-{chapter}-{name}");
-        let svg = match self.drawn.borrow().get(&id) {
-            Some(svg) => svg.clone(),
-            None => figure
-                .draw()
-                .map_err(|error| format!("cannot draw the figure {chapter} {name}: {error:#}"))?
-                .to_inline_svg(&id),
+        let live = match live {
+            true => Some(find_live(chapter, name)?).filter(|_| self.live),
+            false => None,
         };
-        let html = wrap(&id, &svg, caption, math)?;
-        self.drawn.borrow_mut().insert(id, svg);
+        let key = (id, live.is_some());
+        let known = self.drawn.borrow().get(&key).cloned();
+        let content = match (known, live) {
+            (Some(content), _) => Ok(content),
+            (None, Some(live)) => widgets::html(live),
+            (None, None) => drawn.draw().map(|picture| picture.to_inline_svg(&key.0)),
+        };
+        let content = content
+            .map_err(|error| format!("cannot draw the figure {chapter} {name}: {error:#}"))?;
+        let attributes = match live {
+            Some(live) => format!("figure live\" data-live=\"{}", live.id()),
+            None => "figure".to_owned(),
+        };
+        let html = frame(&key.0, &attributes, &content, caption, math)?;
+        self.drawn.borrow_mut().insert(key, content);
         Ok(html)
     }
 
@@ -39,23 +74,44 @@ impl Pictures {
     /// # Errors
     /// With a message for the author.
     pub fn check(&self, arguments: &str) -> Result<(), String> {
-        let (chapter, name, _) = parse(arguments)?;
-        find(chapter, name).map(|_| ())
+        let asked = parse(arguments)?;
+        let (chapter, name) = asked.figure;
+        find(chapter, name)?;
+        if asked.live {
+            find_live(chapter, name)?;
+        }
+        Ok(())
     }
 }
 
-/// The chapter and the name of a figure that a page asks for, and its caption.
+/// What a page asks for in `chapter name "caption"` or `chapter name live "caption"`.
 ///
 /// # Errors
 /// With a message for the author, if something is missing.
-pub fn parse(arguments: &str) -> Result<(&str, &str, &str), String> {
-    let usage = || "write {{#figure chapter name \"Caption\"}}".to_owned();
+pub fn parse(arguments: &str) -> Result<Asked<'_>, String> {
+    let usage = || {
+        "write {{#figure chapter name \"Caption\"}}, with `live` before the caption if it is"
+            .to_owned()
+    };
     let (names, caption) = arguments.split_once('"').ok_or_else(usage)?;
     let caption = caption.strip_suffix('"').ok_or_else(usage)?.trim();
-    match *names.split_whitespace().collect::<Vec<_>>() {
-        [chapter, name] if !caption.is_empty() => Ok((chapter, name, caption)),
-        _ => Err(usage()),
+    let (figure, live) = match *names.split_whitespace().collect::<Vec<_>>() {
+        [chapter, name] => ((chapter, name), false),
+        [chapter, name, "live"] => ((chapter, name), true),
+        _ => return Err(usage()),
+    };
+    if caption.is_empty() {
+        return Err(usage());
     }
+    Ok(Asked {
+        figure,
+        live,
+        caption,
+    })
+}
+
+fn find_live(chapter: &str, name: &str) -> Result<&'static widgets::Live, String> {
+    widgets::find(chapter, name).map_err(|error| format!("{error:#}"))
 }
 
 fn find(chapter: &str, name: &str) -> Result<&'static figures::Figure, String> {
@@ -87,9 +143,19 @@ fn find(chapter: &str, name: &str) -> Result<&'static figures::Figure, String> {
 /// # Errors
 /// With a message for the author, if a formula of the caption does not parse.
 pub fn wrap(id: &str, picture: &str, caption: &str, math: &Math) -> Result<String, String> {
+    frame(id, "figure", picture, caption, math)
+}
+
+fn frame(
+    id: &str,
+    class: &str,
+    content: &str,
+    caption: &str,
+    math: &Math,
+) -> Result<String, String> {
     let caption = render_caption(caption, math)?;
     Ok(format!(
-        "<figure id=\"{id}\" class=\"figure\">{picture}<figcaption>{caption}</figcaption></figure>"
+        "<figure id=\"{id}\" class=\"{class}\">{content}<figcaption>{caption}</figcaption></figure>"
     ))
 }
 
@@ -131,9 +197,19 @@ mod tests {
     fn arguments_are_two_names_and_a_caption() {
         assert_eq!(
             parse(r#"ch04 causal "What "may" be *seen*""#),
-            Ok(("ch04", "causal", r#"What "may" be *seen*"#))
+            Ok(Asked {
+                figure: ("ch04", "causal"),
+                live: false,
+                caption: r#"What "may" be *seen*"#
+            })
         );
-        for bad in ["ch04 causal", r#"ch04 "x""#, r#"ch04 causal """#] {
+        assert!(parse(r#"ch04 causal live "x""#).unwrap().live);
+        for bad in [
+            "ch04 causal",
+            r#"ch04 causal alive "x""#,
+            r#"ch04 "x""#,
+            r#"ch04 causal """#,
+        ] {
             assert!(parse(bad).is_err(), "{bad}");
         }
     }

@@ -1,5 +1,7 @@
 //! The binder as one of mdBook's preprocessors.
 
+use crate::cargo;
+use crate::live::{self, Life};
 use crate::page::{Page, Press, Purpose};
 use crate::problem::{Problem, Problems};
 use anyhow::Result;
@@ -12,20 +14,30 @@ use std::rc::Rc;
 /// Makes every page of a book, and keeps going when one has problems.
 pub struct Binder {
     found: Option<Rc<RefCell<Vec<Problem>>>>,
+    life: Life,
 }
 
 impl Binder {
     /// The name that book.toml gives it.
     pub const NAME: &'static str = "binder";
 
-    /// A binder that fails if there are problems.
-    pub fn strict() -> Self {
-        Binder { found: None }
+    /// A binder that fails if there are problems, for an mdBook to which nobody adds files. Live figures
+    /// have what they need in their pages, if it can be compiled here.
+    pub fn strict(root: &Path) -> Self {
+        let life = if cargo::can_build_wasm(root) {
+            Life::Inside
+        } else {
+            Life::None
+        };
+        Binder { found: None, life }
     }
 
     /// A binder that adds problems to a list and succeeds, so that later steps can find theirs.
-    pub fn collecting(found: Rc<RefCell<Vec<Problem>>>) -> Self {
-        Binder { found: Some(found) }
+    pub fn collecting(found: Rc<RefCell<Vec<Problem>>>, life: Life) -> Self {
+        Binder {
+            found: Some(found),
+            life,
+        }
     }
 
     /// Whether the binder has anything to do for this renderer of mdBook's.
@@ -48,7 +60,12 @@ impl Preprocessor for Binder {
             "test" => Purpose::Testing,
             _ => Purpose::Reading,
         };
-        let press = Press::new(&ctx.root)?;
+        // Only a page has scripts.
+        let life = match ctx.renderer.as_str() {
+            "html" => self.life,
+            _ => Life::None,
+        };
+        let press = Press::new(&ctx.root, life != Life::None)?;
         let src = ctx.root.join(&ctx.config.book.src);
         let mut problems = Vec::new();
         book.for_each_mut(|item| {
@@ -63,7 +80,14 @@ impl Preprocessor for Binder {
                 dir: &src.join(path.parent().unwrap_or(Path::new(""))),
                 text: &chapter.content,
             };
-            chapter.content = press.page(&page, purpose, &mut problems);
+            let mut content = press.page(&page, purpose, &mut problems);
+            let up = "../".repeat(path.components().count().saturating_sub(1));
+            match live::tags(&ctx.root, &content, &up, life) {
+                Ok(scripts) if scripts.is_empty() => {}
+                Ok(scripts) => content += &format!("\n\n{scripts}\n"),
+                Err(error) => problems.push(Problem::in_file(page.file, format!("{error:#}"))),
+            }
+            chapter.content = content;
         });
         match &self.found {
             Some(found) => found.borrow_mut().append(&mut problems),

@@ -4,6 +4,7 @@ use anyhow::Result;
 use ndarray::ArrayView2;
 
 use crate::canvas::{Canvas, Face, Point, Stroke};
+use crate::picture::Cell;
 use crate::style::{Colour, HEAT, short};
 
 /// A grid of cells with its upper left corner at `at`.
@@ -32,6 +33,18 @@ impl Cells {
     /// The middle of the whole grid from left to right.
     pub(crate) fn centre(&self) -> f64 {
         (self.at.0 + self.corner(0, self.shape.1).0) / 2.0
+    }
+
+    /// Every cell, as a reader may point at it.
+    pub(crate) fn pointed(&self, grid: usize) -> impl Iterator<Item = Cell> + use<> {
+        let cells = *self;
+        cells.places().map(move |(row, column)| Cell {
+            grid,
+            row,
+            column,
+            at: cells.corner(row, column),
+            size: cells.cell,
+        })
     }
 
     fn places(&self) -> impl Iterator<Item = (usize, usize)> + use<> {

@@ -1,10 +1,10 @@
 //! Alignment scores.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use ch01_alignment::{
     alignment_scores, cosine_scores, dot_score, first_example, plane_example, second_example,
 };
-use ndarray::ArrayView1;
+use ndarray::{ArrayView1, array};
 
 use crate::canvas::{Face, Point, Stroke};
 use crate::cells::Cells;
@@ -15,8 +15,27 @@ use crate::style::{Colour, number, numbered, short, sub, sup};
 
 /// Arrows in the plane, and what their lengths and angles make of the score.
 pub(crate) fn angle() -> Result<Picture> {
-    let (queries, keys) = plane_example();
+    let (queries, _) = plane_example();
+    angle_of([queries[[0, 0]], queries[[0, 1]]])
+}
+
+/// Where the plane's origin lies in the picture, and how long its unit is.
+pub const PLANE: ((f64, f64), f64) = ((146.0, 152.0), 62.0);
+
+/// A query of the reader's among the four keys of the plane example.
+///
+/// # Errors
+/// If the query is not finite.
+pub fn angle_of(query: [f64; 2]) -> Result<Picture> {
+    let (_, keys) = plane_example();
+    let queries = array![query];
     let query = queries.row(0);
+    ensure!(
+        query.iter().all(|x| x.is_finite()),
+        "the query ({}, {}) is not finite",
+        query[0],
+        query[1]
+    );
     let length = |v: ArrayView1<f64>| v.dot(&v).sqrt();
     let cosines = cosine_scores(queries.view(), keys.view())?;
     let scores: Vec<f64> = keys
@@ -24,46 +43,63 @@ pub(crate) fn angle() -> Result<Picture> {
         .into_iter()
         .map(|key| dot_score(query, key))
         .collect::<Result<_>>()?;
-    let says = |j: usize| number(scores[j], 1);
+    let says: Vec<_> = scores
+        .iter()
+        .enumerate()
+        .map(|(j, &score)| {
+            let cosine = number(cosines[[0, j]], 2);
+            format!("k{}, cos θ {cosine}, scores {}", j + 1, number(score, 2))
+        })
+        .collect();
     let alt = format!(
-        "A query and four keys as arrows. k1 points almost along the query and scores {1}; k2 points \
-         farther from it, but is longer, and scores {0}; k3 is perpendicular and scores {2}; k4 points \
-         away and scores {3}.",
-        says(1),
-        says(0),
-        says(2),
-        says(3)
+        "The query ({}, {}) and four keys as arrows in the plane. {}.",
+        short(query[0]),
+        short(query[1]),
+        says.join("; ")
     );
     Picture::paint((360, 296), alt, |canvas| {
-        let origin = (146.0, 152.0);
-        let place = |v: ArrayView1<f64>| (origin.0 + 62.0 * v[0], origin.1 - 62.0 * v[1]);
-        // The line the query lies on, and the keys' shadows on it.
-        canvas.line(
-            (16.0, origin.1),
-            (344.0, origin.1),
-            Stroke::new(Colour::Grid, 1.0),
-        )?;
-        for j in [0, 1, 3] {
-            let tip = place(keys.row(j));
-            let stroke = Stroke::new(Colour::Line, 0.9).dashed(2.5, 2.5);
-            canvas.line(tip, (tip.0, origin.1), stroke)?;
+        let (origin, unit) = PLANE;
+        let place = |v: ArrayView1<f64>| (origin.0 + unit * v[0], origin.1 - unit * v[1]);
+        // A query of 0 has no direction to lie along.
+        if length(query) > 1e-9 {
+            let along = &query / length(query);
+            // The line the query lies on, and the keys' shadows on it.
+            let ahead = reach(origin, [along[0], -along[1]]);
+            let behind = reach(origin, [-along[0], along[1]]);
+            canvas.line(behind, ahead, Stroke::new(Colour::Grid, 1.0))?;
+            for key in keys.rows() {
+                let shadow = key.dot(&along);
+                let (tip, foot) = (place(key), place((&along * shadow).view()));
+                let apart = (tip.0 - foot.0).hypot(tip.1 - foot.1);
+                if shadow.abs() > 1e-9 && apart > 1.0 {
+                    let stroke = Stroke::new(Colour::Line, 0.9).dashed(2.5, 2.5);
+                    canvas.line(tip, foot, stroke)?;
+                }
+            }
+            // The angle θ between the query and k2, named where k1 leaves room.
+            let from = query[1].atan2(query[0]);
+            let to = keys[[1, 1]].atan2(keys[[1, 0]]);
+            let theta = (to - from).sin().atan2((to - from).cos());
+            let around = |radius: f64, t: f64| {
+                let (sin, cos) = (from + t).sin_cos();
+                (origin.0 + radius * cos, origin.1 - radius * sin)
+            };
+            let arc: Vec<Point> = (0..=12)
+                .map(|i| around(36.0, theta * f64::from(i) / 12.0))
+                .collect();
+            canvas.path(&arc, Stroke::new(Colour::Line, 0.9))?;
+            canvas.text(around(46.0, 0.72 * theta), "θ", Face::CENTRED)?;
         }
-        // The angle θ between the query and k2, named where k1 leaves room.
-        let theta = keys[[1, 1]].atan2(keys[[1, 0]]);
-        let around =
-            |radius: f64, t: f64| (origin.0 + radius * t.cos(), origin.1 - radius * t.sin());
-        let arc: Vec<Point> = (0..=12)
-            .map(|i| around(36.0, theta * f64::from(i) / 12.0))
-            .collect();
-        canvas.path(&arc, Stroke::new(Colour::Line, 0.9))?;
-        canvas.text(around(46.0, 0.72 * theta), "θ", Face::CENTRED)?;
         for j in 0..keys.nrows() {
             canvas.arrow(origin, place(keys.row(j)), Stroke::new(Colour::B, 2.0))?;
         }
-        canvas.arrow(origin, place(query), Stroke::new(Colour::A, 3.4))?;
+        if length(query) > 1e-9 {
+            canvas.arrow(origin, place(query), Stroke::new(Colour::A, 3.4))?;
+        }
         let at = place(query);
+        let beside = if query[1] < 0.0 { -13.0 } else { 13.0 };
         canvas.text(
-            (at.0 + 5.0, at.1 + 13.0),
+            (at.0 + 5.0, at.1 + beside),
             "q",
             Face::ENDING.bold().colour(Colour::A),
         )?;
@@ -110,6 +146,22 @@ pub(crate) fn angle() -> Result<Picture> {
         }
         Ok(())
     })
+}
+
+/// Where a line from `from` in that direction leaves the field of the arrows.
+fn reach(from: Point, direction: [f64; 2]) -> Point {
+    let steps = |at: f64, step: f64, (low, high): (f64, f64)| {
+        if step > 0.0 {
+            (high - at) / step
+        } else if step < 0.0 {
+            (low - at) / step
+        } else {
+            f64::INFINITY
+        }
+    };
+    let across = steps(from.0, direction[0], (16.0, 344.0));
+    let steps = across.min(steps(from.1, direction[1], (8.0, 182.0)));
+    (from.0 + steps * direction[0], from.1 + steps * direction[1])
 }
 
 /// How E = QKᵀ is laid out: a row of Q and a column of Kᵀ meet in a cell of E.

@@ -3,9 +3,9 @@
 use anyhow::{Context, Result, ensure};
 use ch01_alignment::{alignment_scores, first_example};
 use ch02_softmax::{
-    attend, first_example_values, naive_softmax, softmax, softmax_with_temperature,
+    Attention, attend, first_example_values, naive_softmax, softmax, softmax_with_temperature,
 };
-use ndarray::{Array1, array};
+use ndarray::{Array1, ArrayView2, Axis, array};
 
 use crate::canvas::{Face, Mark, Stroke};
 use crate::chart::{Bars, Plot, Scale, Series};
@@ -28,12 +28,35 @@ fn list(values: impl IntoIterator<Item = f64>, decimals: usize) -> String {
 /// The first example's scores, and the weights the softmax makes of them.
 pub(crate) fn weights() -> Result<Picture> {
     let scores = first_scores()?;
-    let weights = softmax(scores.view());
+    weights_of(&scores.to_vec(), &softmax(scores.view()).to_vec())
+}
+
+/// Scores above, and below them the weights that were made of them.
+///
+/// # Errors
+/// If there is not one weight for each score, or a score is not finite.
+pub fn weights_of(scores: &[f64], weights: &[f64]) -> Result<Picture> {
+    ensure!(
+        scores.len() == weights.len(),
+        "there are {} scores but {} weights",
+        scores.len(),
+        weights.len()
+    );
+    ensure!(
+        scores.iter().all(|e| e.is_finite()),
+        "a score is not finite: {scores:?}"
+    );
+    let sum: f64 = weights.iter().sum();
+    let range = |values: &[f64], (low, high): (f64, f64)| {
+        let smallest = values.iter().fold(low, |a, &x| a.min(1.2 * x));
+        let largest = values.iter().fold(high, |a, &x| a.max(1.04 * x));
+        (smallest, largest)
+    };
     let alt = format!(
         "Above, the scores {}; below, the weights the softmax makes of them: {}, together {}.",
-        list(scores.to_vec(), 2),
-        list(weights.to_vec(), 3),
-        number(weights.sum(), 3)
+        list(scores.iter().copied(), 2),
+        list(weights.iter().copied(), 3),
+        number(sum, 3)
     );
     Picture::paint((360, 342), alt, |canvas| {
         let names = numbered("k", scores.len());
@@ -45,13 +68,13 @@ pub(crate) fn weights() -> Result<Picture> {
         Bars {
             names: &names,
             series: &[Series {
-                values: &scores.to_vec(),
+                values: scores,
                 colour: Colour::A,
                 hollow: false,
             }],
             decimals: 2,
             x: (14.0, 346.0),
-            y: Scale::linear((-0.5, 2.5), (142.0, 30.0)),
+            y: Scale::linear(range(scores, (-0.5, 2.5)), (142.0, 30.0)),
             names_at: 166.0,
         }
         .draw(canvas)?;
@@ -60,18 +83,18 @@ pub(crate) fn weights() -> Result<Picture> {
             format!("weights {}", sub("a", "j")),
             Face::TEXT.bold(),
         )?;
-        let sum = format!("sum {}", number(weights.sum(), 3));
+        let sum = format!("sum {}", number(sum, 3));
         canvas.text((346.0, 192.0), sum, Face::ENDING.muted())?;
         Bars {
             names: &names,
             series: &[Series {
-                values: &weights.to_vec(),
+                values: weights,
                 colour: Colour::B,
                 hollow: false,
             }],
             decimals: 3,
             x: (14.0, 346.0),
-            y: Scale::linear((0.0, 0.8), (313.0, 217.0)),
+            y: Scale::linear(range(weights, (0.0, 0.8)), (313.0, 217.0)),
             names_at: 328.0,
         }
         .draw(canvas)
@@ -149,19 +172,37 @@ pub(crate) fn temperature() -> Result<Picture> {
 
 /// The answer as a stack of the values' contributions.
 pub(crate) fn mixture() -> Result<Picture> {
-    let (queries, keys) = first_example();
     let values = first_example_values();
-    let scores = alignment_scores(queries.view(), keys.view())?;
-    let attention = attend(scores.view(), values.view())?;
+    let scores = first_scores()?;
+    let attention = attend(scores.view().insert_axis(Axis(0)), values.view())?;
+    mixture_of(&attention, values.view())
+}
+
+/// One query's answer as a stack of what each of four values contributes to it.
+///
+/// # Errors
+/// If there are not four values of four entries each above 0, or a weight is not a share of 1.
+pub fn mixture_of(attention: &Attention<f64>, values: ArrayView2<f64>) -> Result<Picture> {
+    ensure!(
+        values.dim() == (4, 4) && attention.weights.dim() == (1, 4),
+        "four values of four entries are drawn, not {:?} with weights of {:?}",
+        values.dim(),
+        attention.weights.dim()
+    );
     let (weights, totals) = (attention.weights.row(0), attention.output.row(0));
+    ensure!(
+        weights.iter().all(|a| (0.0..=1.0).contains(a)),
+        "weights {:?} are no shares",
+        weights.to_vec()
+    );
     let alt = format!(
-        "The answer r = ({}) as four stacked bars: v1 to v4 enter each with their weights {}, so that \
-         most of each bar is v2's.",
+        "The answer r = ({}) as four stacked bars: v1 to v4 enter each with their weights {}.",
         list(totals.to_vec(), 3),
         list(weights.to_vec(), 3)
     );
+    let highest = totals.fold(5.0, |a: f64, &r| a.max(r));
     Picture::paint((360, 264), alt, |canvas| {
-        let y = Scale::linear((0.0, 5.0), (234.0, 34.0));
+        let y = Scale::linear((0.0, highest), (234.0, 34.0));
         let (width, step) = (48.0, 68.0);
         let left = |column: usize| 14.0 + step * column as f64;
         let [r, sum, alpha, v] = [sub("r", "c"), sub("Σ", "j"), sub("a", "j"), sub("v", "jc")];

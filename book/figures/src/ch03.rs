@@ -1,6 +1,6 @@
 //! Scaled dot-product attention.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use ch01_alignment::{alignment_scores, first_example};
 use ch02_softmax::attention_weights;
 use ch03_scaled::{
@@ -173,16 +173,36 @@ pub(crate) fn scaled() -> Result<Picture> {
     let (queries, keys) = first_example();
     let unscaled = attention_weights(alignment_scores(queries.view(), keys.view())?.view());
     let scaled = attention_weights(scaled_scores(queries.view(), keys.view())?.view());
-    let (unscaled, scaled) = (unscaled.row(0).to_vec(), scaled.row(0).to_vec());
+    scaled_of(
+        &unscaled.row(0).to_vec(),
+        &scaled.row(0).to_vec(),
+        keys.ncols(),
+    )
+}
+
+/// The weights of one query for keys of that width, without the scale and with it.
+///
+/// # Errors
+/// If the width is 0, or the numbers of weights differ.
+pub fn scaled_of(unscaled: &[f64], scaled: &[f64], d_k: usize) -> Result<Picture> {
+    ensure!(
+        unscaled.len() == scaled.len(),
+        "there are {} weights without the scale but {} with it",
+        unscaled.len(),
+        scaled.len()
+    );
+    let factor: f64 = scale(d_k)?;
     let list = |weights: &[f64]| {
         let weights: Vec<_> = weights.iter().map(|&a| number(a, 3)).collect();
         weights.join(", ")
     };
+    let both = || unscaled.iter().chain(scaled);
+    let highest = both().fold(0.8, |a: f64, &x| a.max(1.04 * x));
     let alt = format!(
-        "The first example's weights for k1 to k4, without the scale: {}; scores divided by √{}: {}.",
-        list(&unscaled),
-        keys.ncols(),
-        list(&scaled)
+        "The weights for k1 to k{}, each {d_k} wide, without the scale: {}; scores divided by √{d_k}: {}.",
+        scaled.len(),
+        list(unscaled),
+        list(scaled)
     );
     Picture::paint((360, 232), alt, |canvas| {
         let (a, b) = (Colour::A, Colour::B);
@@ -190,29 +210,25 @@ pub(crate) fn scaled() -> Result<Picture> {
         canvas.frame((15.0, 8.0), (25.0, 18.0), Stroke::new(b, 1.4))?;
         canvas.text((31.0, 13.0), "without the scale", Face::TEXT.colour(b))?;
         canvas.fill((158.0, 8.0), (168.0, 18.0), a, 1.0)?;
-        let name = format!(
-            "scores times 1/√{} = {}",
-            sub("d", "k"),
-            short(scale(keys.ncols())?)
-        );
+        let name = format!("scores times 1/√{} = {}", sub("d", "k"), short(factor));
         canvas.text((174.0, 13.0), name, Face::TEXT.colour(a))?;
         Bars {
             names: &numbered("k", scaled.len()),
             series: &[
                 Series {
-                    values: &unscaled,
+                    values: unscaled,
                     colour: b,
                     hollow: true,
                 },
                 Series {
-                    values: &scaled,
+                    values: scaled,
                     colour: a,
                     hollow: false,
                 },
             ],
             decimals: 3,
             x: (10.0, 350.0),
-            y: Scale::linear((0.0, 0.8), (202.0, 48.0)),
+            y: Scale::linear((0.0, highest), (202.0, 48.0)),
             names_at: 218.0,
         }
         .draw(canvas)

@@ -89,44 +89,71 @@ fn named(canvas: &Canvas, cells: Cells, allowed: &Array2<bool>, colour: Colour) 
 pub(crate) fn causal() -> Result<Picture> {
     let n = 5;
     let causal = allowed(&Mask::causal(n, n), 1, 0, (n, n))?;
-    let flipped = causal.mapv(|allowed| !allowed);
-    let alt = format!(
-        "A causal mask of {n} queries by {n} keys, and the same with its polarity flipped. Causal, each query \
-         sees itself and what came before it, {} of {} cells; flipped, it sees only what comes after it, {} \
-         cells, and the last query sees nothing.",
-        count(&causal),
-        causal.len(),
-        count(&flipped)
+    causal_of(
+        &causal,
+        ["right: causal", "sees itself and the past"],
+        "sees only the future",
+    )
+}
+
+/// A mask under a title and what it means, and the same with its polarity flipped. The cells of the
+/// first are [pointed](Picture::cells) at.
+///
+/// # Errors
+/// If there are no cells, or more than five queries or keys.
+pub fn causal_of(
+    mask: &Array2<bool>,
+    [title, what]: [&str; 2],
+    flipped_what: &str,
+) -> Result<Picture> {
+    let (m, n) = mask.dim();
+    ensure!(
+        (1..=5).contains(&m) && (1..=5).contains(&n),
+        "one to five queries and keys have room, not {m} and {n}"
     );
-    Picture::paint((360, 216), alt, |canvas| {
+    let flipped = mask.mapv(|allowed| !allowed);
+    let empty = |mask: &Array2<bool>| {
+        let rows = mask.rows().into_iter().enumerate();
+        let empty: Vec<_> = rows
+            .filter(|(_, row)| !row.iter().any(|&allowed| allowed))
+            .map(|(i, _)| format!("q{}", i + 1))
+            .collect();
+        match empty.len() {
+            0 => "no query is without a key".to_owned(),
+            1 => format!("{} sees nothing", empty[0]),
+            _ => format!("{} see nothing", empty.join(", ")),
+        }
+    };
+    let alt = format!(
+        "A mask of {m} queries by {n} keys, and the same with its polarity flipped. {title}, {what}: {} of {} \
+         cells are allowed, {}. Flipped, {flipped_what}: {} cells, {}.",
+        count(mask),
+        mask.len(),
+        empty(mask),
+        count(&flipped),
+        empty(&flipped)
+    );
+    let grid = |left: f64| Cells {
+        at: (left, 74.0),
+        cell: (27.0, 27.0),
+        shape: (m, n),
+    };
+    let (left, right) = (grid(32.0), grid(212.0));
+    let mut picture = Picture::paint((360, 216), alt, |canvas| {
         let panels = [
-            (
-                32.0,
-                "right: causal",
-                "sees itself and the past",
-                &causal,
-                Colour::A,
-            ),
-            (
-                212.0,
-                "wrong: flipped",
-                "sees only the future",
-                &flipped,
-                Colour::B,
-            ),
+            (left, title, what, mask, Colour::A),
+            (right, "wrong: flipped", flipped_what, &flipped, Colour::B),
         ];
-        for (left, title, what, allowed, colour) in panels {
-            let cells = Cells {
-                at: (left, 74.0),
-                cell: (27.0, 27.0),
-                shape: (n, n),
-            };
-            canvas.text((left, 14.0), title, Face::TEXT.bold().colour(colour))?;
-            canvas.text((left, 32.0), what, Face::TEXT.muted())?;
+        for (cells, title, what, allowed, colour) in panels {
+            let x = cells.at.0;
+            canvas.text((x, 14.0), title, Face::TEXT.bold().colour(colour))?;
+            canvas.text((x, 32.0), what, Face::TEXT.muted())?;
             named(canvas, cells, allowed, colour)?;
         }
         Ok(())
-    })
+    })?;
+    picture.cells = left.pointed(0).collect();
+    Ok(picture)
 }
 
 /// Causal and padding together, for the second sentence of the example.

@@ -1,14 +1,16 @@
 //! Multi-head attention.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use ch04_masks::Mask;
-use ch05_multihead::{MultiHeadAttention, giver_and_receiver, one_head, split_heads, two_heads};
+use ch05_multihead::{
+    MultiHeadAnswer, MultiHeadAttention, giver_and_receiver, one_head, split_heads, two_heads,
+};
 use ndarray::{Array1, Array2, Array3, Axis, s};
 
 use crate::canvas::{Face, Stroke};
 use crate::cells::Cells;
 use crate::picture::Picture;
-use crate::style::{Colour, numbered, short};
+use crate::style::{Colour, fit, number, numbered, short};
 
 /// The colours of the first and the second head.
 const HEADS: [Colour; 2] = [Colour::A, Colour::B];
@@ -102,8 +104,15 @@ pub(crate) fn split() -> Result<Picture> {
 /// the same word, wherever it stands.
 ///
 /// A vector is a word, one of `n` entries, followed by a position, one of `n` as well.
-fn hand_made(words: &[usize]) -> Result<(MultiHeadAttention<f64>, Array2<f64>)> {
+///
+/// # Errors
+/// If there are no words, or one is numbered beyond them.
+pub fn hand_made(words: &[usize]) -> Result<(MultiHeadAttention<f64>, Array2<f64>)> {
     let n = words.len();
+    ensure!(
+        words.iter().all(|&word| word < n),
+        "{n} words are numbered {words:?}"
+    );
     let one = |on: bool| f64::from(u8::from(on));
     let x = Array2::from_shape_fn((n, 2 * n), |(i, j)| one(j == words[i] || j == n + i));
     let strength = 8.0;
@@ -132,38 +141,82 @@ pub(crate) fn heads() -> Result<Picture> {
     let (attention, x) = hand_made(&words.map(first))?;
     let x = x.insert_axis(Axis(0));
     let answer = attention.attend(x.view(), x.view(), x.view(), &Mask::everything())?;
+    heads_of(&words, &answer, None)
+}
+
+/// A weight that a reader points at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Picked {
+    /// Its head.
+    pub head: usize,
+    /// Its query.
+    pub query: usize,
+    /// Its key.
+    pub key: usize,
+}
+
+/// The weights of two heads over up to five words, and their average. The cells of the heads are
+/// [pointed](Picture::cells) at.
+///
+/// # Errors
+/// If there are not two heads, not one to five words, or something is picked that is not there.
+pub fn heads_of(
+    words: &[&str],
+    answer: &MultiHeadAnswer<f64>,
+    picked: Option<Picked>,
+) -> Result<Picture> {
+    let n = words.len();
+    ensure!(
+        (1..=5).contains(&n) && answer.weights.dim() == (1, 2, n, n),
+        "weights of {:?} are not those of two heads over one to five words, here {n}",
+        answer.weights.dim()
+    );
+    if let Some(Picked { head, query, key }) = picked {
+        ensure!(
+            head < 2 && query < n && key < n,
+            "there is no weight of query {query} for key {key} in head {head}"
+        );
+    }
     let weights = answer.weights.index_axis(Axis(0), 0);
     let average = answer.average_weights().index_axis_move(Axis(0), 0);
-    let at = |head: usize, i: usize, j: usize| format!("{:.2}", weights[[head, i, j]]);
+    let strongest: Vec<_> = [0, 1]
+        .into_iter()
+        .map(|head| {
+            let weights = weights.index_axis(Axis(0), head);
+            let most = weights.rows().into_iter().enumerate().map(|(i, row)| {
+                let best = row.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1));
+                let (j, weight) = best.unwrap_or((0, &0.0));
+                format!("{} gives {} {}", words[i], words[j], number(*weight, 2))
+            });
+            format!("Head {}: {}", head + 1, most.collect::<Vec<_>>().join(", "))
+        })
+        .collect();
     let alt = format!(
-        "The weights of two heads over “{}”. Head 1 looks at the token before: cat gives {} to the first the. \
-         Head 2 looks for the same word: each the gives {} to either of them. Their average gives cat {:.2} \
-         for the and {:.2} for itself, a pattern that no head has.",
+        "The weights of two heads over “{}”, and their average, a pattern that no head has. The largest weight of each row. {}.",
         words.join(" "),
-        at(0, 1, 0),
-        at(1, 3, 0),
-        average[[1, 0]],
-        average[[1, 1]]
+        strongest.join(". ")
     );
-    Picture::paint((360, 378), alt, |canvas| {
-        let grid = |at| Cells {
-            at,
-            cell: (28.0, 26.0),
-            shape: (words.len(), words.len()),
-        };
+    let grid = |at| Cells {
+        at,
+        cell: (28.0, 26.0),
+        shape: (n, n),
+    };
+    let heads = [grid((34.0, 48.0)), grid((214.0, 48.0))];
+    let mut picture = Picture::paint((360, 378), alt, |canvas| {
         let panels = [
             (
-                grid((34.0, 48.0)),
+                heads[0],
                 "head 1: the token before",
                 weights.index_axis(Axis(0), 0),
             ),
             (
-                grid((214.0, 48.0)),
+                heads[1],
                 "head 2: the same word",
                 weights.index_axis(Axis(0), 1),
             ),
             (grid((124.0, 242.0)), "average of the heads", average.view()),
         ];
+        let words: Vec<_> = words.iter().map(|word| fit(word, 28.0)).collect();
         for (cells, title, weights) in panels {
             let at = (cells.centre(), cells.at.1 - 34.0);
             canvas.text(at, title, Face::CENTRED.bold())?;
@@ -171,8 +224,14 @@ pub(crate) fn heads() -> Result<Picture> {
             cells.column_names(canvas, &words)?;
             cells.weights(canvas, weights)?;
         }
+        if let Some(Picked { head, query, key }) = picked {
+            heads[head].outline(canvas, (query, key), (1, 1), Colour::D)?;
+        }
         Ok(())
-    })
+    })?;
+    let pointed = heads.iter().enumerate();
+    picture.cells = pointed.flat_map(|(h, head)| head.pointed(h)).collect();
+    Ok(picture)
 }
 
 /// What the asker of the chapter's example hears of a giver's and a receiver's amount.

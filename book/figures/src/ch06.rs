@@ -6,7 +6,7 @@ use ch04_masks::Mask;
 use ch06_self_attention::{
     Cost, rotate, self_attention, sentence, sinusoidal_positions, wants_meet_offers,
 };
-use ndarray::{Array2, ArrayView1, Axis, s};
+use ndarray::{Array2, ArrayView1, ArrayView2, Axis, s};
 
 use crate::canvas::{Face, Mark, Stroke};
 use crate::chart::{Plot, Scale};
@@ -28,11 +28,30 @@ fn weights(mask: &Mask) -> Result<(Array2<f64>, Array2<bool>)> {
 fn map(mask: &Mask, said: &str) -> Result<Picture> {
     let (tokens, _) = sentence();
     let (weights, allowed) = weights(mask)?;
+    map_of(&tokens, weights.view(), &allowed, said)
+}
+
+/// What each token attends to, described by `said` and by the largest weight of each row.
+///
+/// # Errors
+/// If there are no tokens, weights and mask are not `n × n`, or a weight is not finite.
+pub fn map_of(
+    tokens: &[&str],
+    weights: ArrayView2<f64>,
+    allowed: &Array2<bool>,
+    said: &str,
+) -> Result<Picture> {
+    ensure!(
+        allowed.dim() == weights.dim(),
+        "weights are {:?} but the mask is {:?}",
+        weights.dim(),
+        allowed.dim()
+    );
     let marks = Marks {
-        allowed: Some(&allowed),
+        allowed: Some(allowed),
         ..Marks::default()
     };
-    let mut picture = marked(weights.view(), &tokens, &tokens, marks)?;
+    let mut picture = marked(weights, tokens, tokens, marks)?;
     let largest: Vec<_> = tokens
         .iter()
         .zip(weights.rows())

@@ -1,11 +1,11 @@
 //! Training.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use ch08_transformer::{NormOrder, Transformer};
-use ch09_training::alignment::WRITTEN;
+use ch09_training::alignment::{FIELDS, WRITTEN};
 use ch09_training::study::course;
 use ch09_training::trainer::{Plan, Progress};
-use ch09_training::translate::translate;
+use ch09_training::translate::{Translation, translate};
 use ch09_training::weights::shipped;
 use ndarray::{Array2, Axis};
 use rand_chacha::ChaCha8Rng;
@@ -102,13 +102,9 @@ pub(crate) fn loss() -> Result<Picture> {
     })
 }
 
-/// What was looked at in a text while its date was written: 10 characters × those of the text. The
-/// mean over the heads of the last layer.
-fn looked_at(model: &Transformer<f32>, text: &str) -> Result<(String, Array2<f64>)> {
-    let translation = translate(model, text)?;
-    let last = translation.looked_at.last().context("no decoder layer")?;
-    let mean = last.mean_axis(Axis(0)).context("no heads")?;
-    Ok((translation.written, mean.mapv(f64::from)))
+/// What a model makes of a text.
+fn read(model: &Transformer<f32>, text: &str) -> Result<Read> {
+    Read::of(&translate(model, text)?, text)
 }
 
 /// The height of a map's rows, and what stands above them.
@@ -153,33 +149,87 @@ fn map(
 pub(crate) fn languages() -> Result<Picture> {
     let texts = ["29 novembre 2026", "Nov 29, 2026", "2026年11月29日"];
     let (model, _) = shipped()?;
-    let maps = texts
-        .map(|text| looked_at(&model, text))
-        .into_iter()
-        .collect::<Result<Vec<_>>>()?;
-    let says: Vec<String> = texts
-        .iter()
-        .zip(&maps)
-        .map(|(text, (written, weights))| format!("“{text}” → {written}: {}", focus(text, weights)))
-        .collect();
+    let reads = texts.map(|text| read(&model, text));
+    dates_of(&reads.into_iter().collect::<Result<Vec<_>>>()?)
+}
+
+/// A date that a model has read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Read {
+    /// What it read.
+    pub text: String,
+    /// The characters that it has written so far.
+    pub written: String,
+    /// What it looked at, a row for each character that it wrote or will write.
+    pub weights: Array2<f64>,
+}
+
+impl Read {
+    /// What a model made of a text, averaged over the heads of its last layer.
+    ///
+    /// # Errors
+    /// If the model has no decoder layer.
+    pub fn of(translation: &Translation, text: &str) -> Result<Self> {
+        let last = translation.looked_at.last().context("no decoder layer")?;
+        let mean = last.mean_axis(Axis(0)).context("no heads")?;
+        Ok(Self {
+            text: text.to_owned(),
+            written: translation.written.clone(),
+            weights: mean.mapv(f64::from),
+        })
+    }
+}
+
+/// Cross-attention of some dates, one below the other.
+///
+/// # Errors
+/// If there are no dates, or a date is empty, too long to be drawn, or has not a weight for each
+/// character read and written.
+pub fn dates_of(dates: &[Read]) -> Result<Picture> {
+    ensure!(!dates.is_empty(), "there are no dates to draw");
+    for date in dates {
+        let (rows, columns) = (date.written.chars().count(), date.text.chars().count());
+        ensure!(
+            (1..=32).contains(&columns) && rows <= 11,
+            "“{}” has {columns} characters, and 1 to 32 can be drawn",
+            date.text.chars().take(40).collect::<String>()
+        );
+        ensure!(
+            date.weights.nrows() >= rows && date.weights.ncols() == columns,
+            "{rows} × {columns} characters have weights of {:?}",
+            date.weights.dim()
+        );
+    }
+    let says = dates.iter().map(|date| {
+        let Read {
+            text,
+            written,
+            weights,
+        } = date;
+        format!("“{text}” → {written}: {}", focus(text, written, weights))
+    });
     let alt = format!(
-        "What the model looks at while it writes, a row for each character written, a column for each one read. {}",
-        says.join(". ")
+        "What the model looks at while it writes, a row for each character written, a column for each one read. {}.",
+        says.collect::<Vec<_>>().join(". ")
     );
     let height = HEAD + 10.0 * ROW + 16.0;
-    Picture::paint((360, (3.0 * height) as u32), alt, |canvas| {
-        for (number, (text, (written, weights))) in texts.iter().zip(&maps).enumerate() {
+    let size = (360, (dates.len() as f64 * height) as u32);
+    Picture::paint(size, alt, |canvas| {
+        for (number, date) in dates.iter().enumerate() {
             let top = number as f64 * height;
-            map(canvas, top, (20.0, 350.0), (text, written), weights)?;
+            let texts = (date.text.as_str(), date.written.as_str());
+            map(canvas, top, (20.0, 350.0), texts, &date.weights)?;
         }
         Ok(())
     })
 }
 
 /// Where most of the weight is while each field is written.
-fn focus(text: &str, weights: &Array2<f64>) -> String {
+fn focus(text: &str, written: &str, weights: &Array2<f64>) -> String {
     let characters: Vec<char> = text.chars().collect();
-    let fields = ["year", "month", "day"].iter().zip(WRITTEN);
+    let rows = written.chars().count();
+    let fields = FIELDS.iter().zip(WRITTEN);
+    let fields = fields.filter(|(_, range)| range.end <= rows);
     let says = fields.map(|(field, rows)| {
         let best = rows.map(|i| {
             let row = weights.row(i);
@@ -197,18 +247,28 @@ pub(crate) fn before() -> Result<Picture> {
     let (trained, record) = shipped()?;
     let mut rng = ChaCha8Rng::seed_from_u64(record.plan.seed);
     let random = Transformer::random(&record.plan.settings(), &mut rng)?;
-    let (before, after) = (looked_at(&random, text)?, looked_at(&trained, text)?);
+    let (before, after) = (read(&random, text)?, read(&trained, text)?);
     let largest = |map: &Array2<f64>| map.fold(0.0, |most: f64, &a| most.max(a));
     let alt = format!(
         "Before training the weight is spread over the whole text, the largest is {}; after training it stands on the \
          characters that matter: {}.",
-        number(largest(&before.1), 2),
-        focus(text, &after.1)
+        number(largest(&before.weights), 2),
+        focus(text, &after.written, &after.weights)
     );
-    let rows = before.0.chars().count().max(after.0.chars().count());
+    let rows = before
+        .written
+        .chars()
+        .count()
+        .max(after.written.chars().count());
     let height = HEAD + 26.0 + rows as f64 * ROW + 10.0;
     Picture::paint((360, height as u32), alt, |canvas| {
-        for (left, name, (written, weights)) in [
+        for (
+            left,
+            name,
+            Read {
+                written, weights, ..
+            },
+        ) in [
             (4.0, "before training", &before),
             (184.0, "after training", &after),
         ] {

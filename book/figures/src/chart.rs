@@ -126,7 +126,12 @@ impl Bars<'_> {
             for (j, series) in self.series.iter().enumerate() {
                 let left = middle - group / 2.0 + j as f64 * (width + gap);
                 let value = series.values[i];
-                let end = self.y.at(value);
+                // What is not finite has a name and no bar.
+                let end = if value.is_finite() {
+                    self.y.at(value)
+                } else {
+                    zero
+                };
                 let (from, to) = ((left, zero), (left + width, end));
                 if series.hollow {
                     canvas.fill(from, to, series.colour, 0.15)?;

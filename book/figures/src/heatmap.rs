@@ -5,7 +5,7 @@ use ndarray::{Array2, ArrayView2};
 
 use crate::canvas::{Canvas, Face, Stroke};
 use crate::picture::Picture;
-use crate::style::{Colour, END, HEAT, SUB, SUP, ems, number, short};
+use crate::style::{Colour, HEAT, fit, number, plain, short};
 
 /// The width of the picture, and the most that row labels take of it.
 const WIDTH: f64 = 360.0;
@@ -90,8 +90,11 @@ pub(crate) fn marked(
             j + 1
         );
     }
-    let row_labels: Vec<_> = row_labels.iter().map(|label| fit(label)).collect();
-    let column_labels: Vec<_> = column_labels.iter().map(|label| fit(label)).collect();
+    let row_labels: Vec<_> = row_labels.iter().map(|label| fit(label, LABELS)).collect();
+    let column_labels: Vec<_> = column_labels
+        .iter()
+        .map(|label| fit(label, LABELS))
+        .collect();
     let alt = describe(values, &row_labels, &column_labels);
     let grid = Grid::new(values, &row_labels, &column_labels, marks);
     Picture::paint((WIDTH as u32, grid.height()), alt, |canvas| {
@@ -247,29 +250,9 @@ fn describe(values: ArrayView2<f64>, row_labels: &[String], column_labels: &[Str
     )
 }
 
-/// A drawn label in plain words: without the marks of subscripts.
-fn plain(label: &str) -> String {
-    label.replace([SUB, SUP, END], "")
-}
-
 fn widest(labels: &[String]) -> f64 {
     labels
         .iter()
         .map(|label| TEXT.width_of(label))
         .fold(0.0, f64::max)
-}
-
-/// The label without control characters, shortened to what there is room for.
-fn fit(label: &str) -> String {
-    let mut label: String = label
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
-    if ems(&label) * 12.0 > LABELS {
-        while ems(&label) * 12.0 > LABELS - 10.0 {
-            label.pop();
-        }
-        label.push('…');
-    }
-    label
 }

@@ -29,8 +29,20 @@ mod style;
 use anyhow::{Context, Result, anyhow};
 
 pub use heatmap::heatmap;
-pub use picture::Picture;
-pub use style::{HEAT, PALETTE};
+pub use picture::{Cell, Picture};
+pub use style::{HEAT, PALETTE, number, plain};
+
+/// The figures whose numbers a reader may change: the same pictures, drawn from numbers that are
+/// handed in.
+pub mod with {
+    pub use crate::ch01::{PLANE, angle_of};
+    pub use crate::ch02::{mixture_of, weights_of};
+    pub use crate::ch03::scaled_of;
+    pub use crate::ch04::causal_of;
+    pub use crate::ch05::{Picked, hand_made, heads_of};
+    pub use crate::ch06::map_of;
+    pub use crate::ch09::{Read, dates_of};
+}
 
 /// A picture that the book knows by name.
 #[derive(Debug)]

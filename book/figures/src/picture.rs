@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anyhow::Result;
 
 use crate::canvas::Canvas;
-use crate::style::{Colour, END, PALETTE, SUB, SUP, sentinels};
+use crate::style::{Colour, END, PALETTE, SUB, SUP};
 
 /// How much larger than its own units a picture may grow on a wide page.
 const ENLARGEMENT: f64 = 1.3;
@@ -15,9 +15,26 @@ const ENLARGEMENT: f64 = 1.3;
 pub struct Picture {
     /// What the picture shows, in words, for those who do not see it.
     pub alt: String,
+    /// The cells of its grids that a reader may point at.
+    pub cells: Vec<Cell>,
     width: u32,
     height: u32,
     body: String,
+}
+
+/// A place in a picture, in the picture's own units.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cell {
+    /// Which of the picture's grids it is part of.
+    pub grid: usize,
+    /// Its row in that grid.
+    pub row: usize,
+    /// Its column.
+    pub column: usize,
+    /// Its upper left corner.
+    pub at: (f64, f64),
+    /// Its width and its height.
+    pub size: (f64, f64),
 }
 
 impl Picture {
@@ -30,10 +47,16 @@ impl Picture {
         let body = tidy(&Canvas::paint((width, height), draw)?);
         Ok(Self {
             alt: alt.into(),
+            cells: Vec::new(),
             width,
             height,
             body,
         })
+    }
+
+    /// The width and the height, in its own units.
+    pub fn size(&self) -> (u32, u32) {
+        (self.width, self.height)
     }
 
     /// The picture as one line of SVG inside a page, whose `--fig-…` variables colour it.
@@ -76,13 +99,20 @@ impl Picture {
     }
 
     fn coloured(&self, colour: impl Fn(&str, &str) -> String) -> String {
-        let mut body = self.body.clone();
-        for ((name, light), sentinel) in PALETTE.iter().zip(sentinels()) {
-            // Only a whole attribute: a quote inside a text is an entity.
-            body = body.replace(
-                &format!("\"{sentinel}\""),
-                &format!("\"{}\"", colour(name, light)),
-            );
+        // Only a whole attribute: a quote inside a text is an entity.
+        let mut pieces = self.body.split("\"#F160");
+        let mut body = pieces.next().unwrap_or_default().to_owned();
+        for piece in pieces {
+            let number = piece.get(..2);
+            let place = number.and_then(|number| usize::from_str_radix(number, 16).ok());
+            match place.and_then(|place| PALETTE.get(place)) {
+                Some((name, light)) => {
+                    let _ = write!(body, "\"{}{}", colour(name, light), &piece[2..]);
+                }
+                None => {
+                    let _ = write!(body, "\"#F160{piece}");
+                }
+            }
         }
         body
     }
@@ -101,7 +131,12 @@ fn tidy(svg: &str) -> String {
     for (i, piece) in body.split('"').enumerate() {
         if i % 2 == 0 {
             name = piece.rsplit(' ').next().unwrap_or("");
-            tidied.push_str(&scripts(&piece.replace('\n', "")));
+            // Breaks and scripts are rare, and most pieces go as they are.
+            if piece.bytes().any(|b| b == b'\n' || b == 0xEE) {
+                tidied.push_str(&scripts(&piece.replace('\n', "")));
+            } else {
+                tidied.push_str(piece);
+            }
         } else {
             let value = match name {
                 "opacity=" => piece.to_owned(),
@@ -116,28 +151,54 @@ fn tidy(svg: &str) -> String {
                 },
                 _ => tenths(piece),
             };
-            let _ = write!(tidied, "\"{value}\"");
+            let is_noise = matches!(
+                (name, value.as_str()),
+                ("opacity=", "1") | ("font-family=", "sans-serif") | ("dy=", "0")
+            );
+            if is_noise {
+                // With the space before it.
+                tidied.truncate(tidied.len() - name.len() - 1);
+            } else {
+                let _ = write!(tidied, "\"{value}\"");
+            }
         }
-    }
-    for noise in [" opacity=\"1\"", " font-family=\"sans-serif\"", " dy=\"0\""] {
-        tidied = tidied.replace(noise, "");
     }
     tidied
 }
 
 /// Every number among these, separated by spaces and commas, divided by ten.
 fn tenths(numbers: &str) -> String {
-    numbers
-        .trim_end()
-        .split_inclusive([' ', ','])
-        .map(|token| {
-            let number = token.trim_end_matches([' ', ',']);
-            match number.parse::<f64>() {
-                Ok(x) => format!("{}{}", x.round() / 10.0, &token[number.len()..]),
-                Err(_) => token.to_owned(),
-            }
-        })
-        .collect()
+    let mut out = String::with_capacity(numbers.len() + 8);
+    for token in numbers.trim_end().split_inclusive([' ', ',']) {
+        let number = token.trim_end_matches([' ', ',']);
+        match tenth(number) {
+            Some(tenth) => out.push_str(&tenth),
+            None => out.push_str(number),
+        }
+        out.push_str(&token[number.len()..]);
+    }
+    out
+}
+
+/// A number, rounded and divided by ten. Done with its digits: a page that draws would have to load
+/// the reading of floats first, which is as large as the rest of this file.
+fn tenth(number: &str) -> Option<String> {
+    let (sign, digits) = match number.strip_prefix('-') {
+        Some(digits) => ("-", digits),
+        None => ("", number),
+    };
+    let (whole, rest) = digits.split_once('.').unwrap_or((digits, ""));
+    let all_digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+    if !all_digits(rest) {
+        return None;
+    }
+    let up = rest.bytes().next().is_some_and(|first| first >= b'5');
+    let whole = whole.parse::<u32>().ok()? + u32::from(up);
+    Some(match (whole / 10, whole % 10) {
+        (0, 0) => "0".to_owned(),
+        (tens, 0) => format!("{sign}{tens}"),
+        (tens, ones) => format!("{sign}{tens}.{ones}"),
+    })
 }
 
 /// Subscripts and superscripts as shifted, smaller spans; what follows one is shifted back.
@@ -177,4 +238,27 @@ fn escape(text: &str) -> String {
         .replace('<', "&lt;")
         .replace('>', "&gt;")
         .replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_divided_by_ten() {
+        let cases = [
+            ("120", "12"),
+            ("125", "12.5"),
+            ("-3", "-0.3"),
+            ("0", "0"),
+            ("96.77419354838710", "9.7"),
+            ("120.00000000000001", "12"),
+            ("10,20 -35,4", "1,2 -3.5,0.4"),
+            ("middle", "middle"),
+            ("", ""),
+        ];
+        for (before, after) in cases {
+            assert_eq!(tenths(before), after, "{before}");
+        }
+    }
 }

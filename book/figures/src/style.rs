@@ -52,15 +52,11 @@ pub(crate) enum Colour {
 }
 
 impl Colour {
-    /// What plotters draws with; the picture replaces it by the variable or its value.
+    /// What plotters draws with and writes as `#F160` and its place in the [`PALETTE`]; the picture
+    /// replaces it by the variable or its value.
     pub(crate) fn sentinel(self) -> RGBColor {
         RGBColor(0xF1, 0x60, self as u8)
     }
-}
-
-/// The sentinels as plotters writes them, in the order of the [`PALETTE`].
-pub(crate) fn sentinels() -> impl Iterator<Item = String> {
-    (0..PALETTE.len()).map(|i| format!("#F160{i:02X}"))
 }
 
 /// Opens a subscript in a drawn text, [`END`] closes it. No font has a glyph for either.
@@ -86,13 +82,18 @@ pub(crate) fn numbered(base: &str, n: usize) -> Vec<String> {
 }
 
 /// A number with that many decimals, a true minus sign, and no negative zero.
-pub(crate) fn number(x: f64, decimals: usize) -> String {
+pub fn number(x: f64, decimals: usize) -> String {
     let text = format!("{x:.decimals$}");
     match text.strip_prefix('-') {
         Some(zero) if zero.chars().all(|c| c == '0' || c == '.') => zero.to_owned(),
         Some(digits) => format!("−{digits}"),
         None => text,
     }
+}
+
+/// A drawn label in plain words: without the marks of subscripts.
+pub fn plain(label: &str) -> String {
+    label.replace([SUB, SUP, END], "")
 }
 
 /// A number with at most three decimals, as few as it needs.
@@ -122,4 +123,21 @@ pub(crate) fn ems(text: &str) -> f64 {
             _ => 0.58 * small,
         })
         .sum()
+}
+
+/// The label without control characters, shortened to what there is room for at a size of 12.
+pub(crate) fn fit(label: &str, room: f64) -> String {
+    let mut label: String = label
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    let is_wide = |label: &str, room: f64| ems(label) * 12.0 > room;
+    if is_wide(&label, room) {
+        // The dots are a little less wide than a wide letter.
+        while is_wide(&label, room - 10.0) {
+            label.pop();
+        }
+        label.push('…');
+    }
+    label
 }

@@ -1,0 +1,412 @@
+//! What the live figures show: at rest the pictures of the pages, else the chapters' own results, and of
+//! what makes no sense a message.
+
+use ch01_alignment::{alignment_scores, plane_example};
+use ch02_softmax::{first_example_values, naive_softmax, softmax_with_temperature, weighted_sum};
+use ch04_masks::{Mask, masked_softmax};
+use ch06_self_attention::{self_attention, sentence, wants_meet_offers};
+use ch09_training::translate::translate;
+use ch09_training::weights::shipped;
+use figures::number;
+use ndarray::{Array1, Array4, Axis, array};
+use std::str::FromStr;
+use widgets::page::{GROUP, RECORD, UNIT, draw};
+use widgets::{Kind, Live, NUMBERS, State, Use, View, all, find};
+
+/// The values at rest, some of them changed.
+fn values(live: &Live, changes: &[(&str, &str)]) -> Vec<String> {
+    let controls = live.controls().unwrap();
+    for (name, _) in changes {
+        assert!(controls.iter().any(|c| c.name == *name), "{name}");
+    }
+    controls
+        .iter()
+        .map(|control| {
+            let change = changes.iter().find(|(name, _)| *name == control.name);
+            change.map_or(control.default.clone(), |(_, value)| (*value).to_owned())
+        })
+        .collect()
+}
+
+fn shown(chapter: &str, figure: &str, changes: &[(&str, &str)]) -> (State, View) {
+    let live = find(chapter, figure).unwrap();
+    live.draw(values(live, changes)).unwrap()
+}
+
+fn refused(chapter: &str, figure: &str, changes: &[(&str, &str)]) -> String {
+    let live = find(chapter, figure).unwrap();
+    let error = live.draw(values(live, changes)).unwrap_err();
+    format!("{error:#}")
+}
+
+/// The cells of a row, without its heading.
+fn row<'a>(view: &'a View, name: &str) -> &'a [String] {
+    let row = view.table.iter().find(|row| row[0] == name);
+    &row.unwrap_or_else(|| panic!("no row {name} in {:?}", view.table))[1..]
+}
+
+fn spelled<'a>(numbers: impl IntoIterator<Item = &'a f64>, decimals: usize) -> Vec<String> {
+    let numbers = numbers.into_iter();
+    numbers.map(|&x| number(x, decimals)).collect()
+}
+
+fn at<T: FromStr>(state: &State, name: &str) -> T
+where
+    T::Err: std::fmt::Debug,
+{
+    state.values()[state.place(name).unwrap()].parse().unwrap()
+}
+
+#[test]
+fn at_rest_each_is_the_picture_on_the_page() {
+    for live in all() {
+        let (state, view) = live.at_rest().unwrap();
+        let still = figures::find(live.chapter, live.figure).unwrap();
+        let still = still.draw().unwrap();
+        assert_eq!(view.picture, still, "{}", live.id());
+        for (control, value) in live.controls().unwrap().iter().zip(state.values()) {
+            let is_seen = control.kind != Kind::Hidden;
+            assert!(!is_seen || *value == control.default, "{}", live.id());
+        }
+    }
+}
+
+#[test]
+fn each_says_and_lists_what_it_shows() {
+    for live in all() {
+        let (_, view) = live.at_rest().unwrap();
+        let id = live.id();
+        assert!(view.said.ends_with('.') && live.hint.ends_with('.'), "{id}");
+        let width = view.table[0].len();
+        assert!(view.table.len() > 1 && width > 1, "{id}");
+        assert!(view.table.iter().all(|row| row.len() == width), "{id}");
+        for (i, control) in live.controls().unwrap().iter().enumerate() {
+            assert!(!control.label.is_empty(), "{id}");
+            let is_slider = matches!(control.kind, Kind::Slider { .. });
+            let (state, _) = live.at_rest().unwrap();
+            assert_eq!(
+                !state.shown()[i].is_empty(),
+                is_slider,
+                "{id} {}",
+                control.name
+            );
+        }
+    }
+}
+
+#[test]
+fn a_dragged_query_scores_as_chapter_1_says() {
+    // The place of (1, 1) in the picture.
+    let (state, view) = shown("ch01", "angle", &[("tip", "208 90")]);
+    assert_eq!((at::<f64>(&state, "x"), at::<f64>(&state, "y")), (1.0, 1.0));
+    let (_, keys) = plane_example();
+    let scores = alignment_scores(array![[1.0, 1.0]].view(), keys.view()).unwrap();
+    for (j, score) in scores.iter().enumerate() {
+        let cells = row(&view, &format!("k{}", j + 1));
+        assert_eq!(cells.last().unwrap(), &number(*score, 2));
+    }
+    // Whoever drags it off the picture finds it at the edge.
+    let (state, _) = shown("ch01", "angle", &[("tip", "-9000 9000")]);
+    assert_eq!(
+        (at::<f64>(&state, "x"), at::<f64>(&state, "y")),
+        (-2.0, -0.4)
+    );
+}
+
+#[test]
+fn a_query_of_zero_has_scores_and_no_arrow() {
+    let (_, view) = shown("ch01", "angle", &[("x", "0"), ("y", "0")]);
+    assert_eq!(row(&view, "k1").last().unwrap(), "0.00");
+    assert!(!view.picture.to_inline_svg("x").contains("NaN"));
+}
+
+#[test]
+fn weights_and_answer_are_chapter_2s() {
+    let scores = Array1::from(vec![1.5, -2.0, 0.25, 7.0]);
+    let typed = [("e1", "1.5"), ("e2", "-2"), ("e3", "0.25"), ("e4", "7")];
+    let (_, view) = shown("ch02", "weights", &[&typed[..], &[("tau", "0.3")]].concat());
+    let weights = softmax_with_temperature(scores.view(), 10f64.powf(0.3)).unwrap();
+    for (j, weight) in weights.iter().enumerate() {
+        let cells = row(&view, &format!("k{}", j + 1));
+        assert_eq!(cells.last().unwrap(), &number(*weight, 3));
+    }
+    let (_, view) = shown("ch02", "mixture", &[&typed[..], &[("tau", "0.3")]].concat());
+    let answer = weighted_sum(
+        weights.view().insert_axis(Axis(0)),
+        first_example_values().view(),
+    );
+    assert_eq!(row(&view, "r")[1..], spelled(&answer.unwrap(), 3));
+}
+
+#[test]
+fn the_naive_softmax_breaks_where_chapter_2_says() {
+    let (_, view) = shown("ch02", "weights", &[("formula", "naive"), ("e2", "88")]);
+    assert!(view.said.contains("still holds"), "{}", view.said);
+    let (_, view) = shown("ch02", "weights", &[("formula", "naive"), ("e2", "89")]);
+    assert!(view.said.contains("breaks"), "{}", view.said);
+    let broken = naive_softmax(array![0.36_f32, 89.0, -0.36, 0.36].view());
+    assert_eq!(
+        row(&view, "k2").last().unwrap(),
+        &number(broken[1].into(), 3)
+    );
+    assert_eq!(row(&view, "k2").last().unwrap(), "NaN");
+}
+
+#[test]
+fn a_wider_example_saturates_without_the_scale() {
+    let largest = |width: &str| {
+        let (_, view) = shown("ch03", "scaled", &[("width", width)]);
+        ["without", "with"].map(|name| {
+            let weights = &row(&view, &format!("weights, {name}"))[..4];
+            let weights = weights.iter().map(|a| a.parse::<f64>().unwrap());
+            weights.fold(0.0, f64::max)
+        })
+    };
+    let (narrow, wide) = (largest("2"), largest("10"));
+    assert_eq!(narrow, [0.756, 0.507]);
+    assert!(wide[0] > 0.999 && wide[1] < 0.9, "{wide:?}");
+    let draws = |seed: &str| shown("ch03", "scaled", &[("width", "6"), ("seed", seed)]).1;
+    assert_eq!(draws("1"), draws("1"));
+    assert_ne!(draws("1").table, draws("2").table);
+}
+
+#[test]
+fn masks_are_chapter_4s() {
+    let even = |mask: &Mask, (m, n): (usize, usize)| {
+        masked_softmax(Array4::<f64>::zeros((1, 1, m, n)).view(), mask).unwrap()
+    };
+    let cases = [
+        ("causal", Mask::causal(3, 5)),
+        ("top-left", Mask::causal_from(0, 3, 5)),
+        ("padding", Mask::padding(&[2], 5).unwrap()),
+        ("window", Mask::window(3, 5, 4).unwrap()),
+        ("everything", Mask::everything()),
+        (
+            "both",
+            (&Mask::causal(3, 5) & &Mask::padding(&[2], 5).unwrap()).unwrap(),
+        ),
+    ];
+    for (name, mask) in cases {
+        let settings = [("mask", name), ("m", "3"), ("real", "2"), ("width", "4")];
+        let (_, view) = shown("ch04", "causal", &settings);
+        let weights = even(&mask, (3, 5));
+        for i in 0..3 {
+            let expected = spelled(weights.slice(ndarray::s![0, 0, i, ..]), 2);
+            assert_eq!(row(&view, &format!("q{}", i + 1)), expected, "{name}");
+        }
+        for spot in &view.spots {
+            let (_, i, j) = spot.place;
+            assert_eq!(spot.used, Use::Press(mask.allows(0, 0, i, j)), "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_pressed_cell_is_turned_round_and_nothing_else() {
+    let (_, before) = shown("ch04", "causal", &[]);
+    let spot = before.spots.iter().find(|spot| spot.place == (0, 1, 4));
+    let spot = spot.unwrap();
+    assert_eq!(spot.label, "q2 may not attend to k5");
+    let sets: Vec<_> = spot.sets.iter().map(|(n, v)| (*n, v.as_str())).collect();
+    let (state, after) = shown("ch04", "causal", &sets);
+    assert_eq!(at::<String>(&state, "mask"), "hand");
+    for (old, new) in before.spots.iter().zip(&after.spots) {
+        assert_eq!(old.used != new.used, old.place == (0, 1, 4));
+    }
+    assert!(after.said.contains("1 allowed cell lies"), "{}", after.said);
+}
+
+#[test]
+fn an_empty_row_gets_zeros_and_says_so() {
+    let (_, view) = shown("ch04", "causal", &[("mask", "padding"), ("real", "0")]);
+    assert_eq!(row(&view, "q1"), ["0.00"; 5]);
+    assert!(
+        view.said.contains("q1, q2, q3, q4, q5 see nothing"),
+        "{}",
+        view.said
+    );
+    // More queries than keys: the first see nothing.
+    let (_, view) = shown("ch04", "causal", &[("n", "3")]);
+    assert_eq!(row(&view, "q2"), ["0.00"; 3]);
+}
+
+#[test]
+fn a_picked_weight_shows_how_it_came_about() {
+    let (_, view) = shown("ch05", "heads", &[("picked", "0 1 0")]);
+    // Head 1 asks for the token before: strength 8, five wide.
+    assert_eq!(row(&view, "products"), ["8", "0", "0", "0", "0"]);
+    assert_eq!(
+        row(&view, "all scores / √d_k")[0],
+        number(8.0 / 5f64.sqrt(), 2)
+    );
+    let weight = (8.0 / 5f64.sqrt()).exp() / ((8.0 / 5f64.sqrt()).exp() + 4.0);
+    assert_eq!(row(&view, "softmax of the row")[0], number(weight, 2));
+    // A weight that is gone with its word is picked no more.
+    let (state, _) = shown("ch05", "heads", &[("words", "a b"), ("picked", "0 4 4")]);
+    assert_eq!(at::<String>(&state, "picked"), "");
+}
+
+#[test]
+fn a_sentence_attends_as_chapter_6_says_in_any_order() {
+    let (tokens, x) = sentence();
+    let x3 = x.view().insert_axis(Axis(0));
+    let answer = self_attention(&wants_meet_offers(), x3, &Mask::causal(6, 6)).unwrap();
+    let (_, view) = shown("ch06", "heatmap", &[("causal", "on")]);
+    let weights = answer.weights.slice(ndarray::s![0, 0, 3, ..]).to_owned();
+    assert_eq!(row(&view, tokens[3]), spelled(&weights, 2));
+
+    let weight = |view: &View, from: &str, to: &str| {
+        let column = view.table[0].iter().position(|name| name == to).unwrap();
+        row(view, from)[column - 1].clone()
+    };
+    let pairs = || {
+        tokens
+            .iter()
+            .flat_map(|a| tokens.iter().map(move |b| (a, b)))
+    };
+    let (_, rest) = shown("ch06", "heatmap", &[]);
+    let (state, shuffled) = shown("ch06", "heatmap", &[("shuffle", "1")]);
+    assert_ne!(at::<String>(&state, "words"), tokens.join(" "));
+    assert!(pairs().all(|(a, b)| weight(&rest, a, b) == weight(&shuffled, a, b)));
+    let order = at::<String>(&state, "words");
+    let (_, with) = shown("ch06", "heatmap", &[("positions", "on")]);
+    let (_, moved) = shown("ch06", "heatmap", &[("positions", "on"), ("words", &order)]);
+    assert!(pairs().any(|(a, b)| weight(&with, a, b) != weight(&moved, a, b)));
+}
+
+#[test]
+fn dates_are_the_trained_models() {
+    let (model, _) = shipped().unwrap();
+    for text in ["3. Mai 1999", "2001年2月3日", "<img onerror=alert(1)>"] {
+        let translation = translate(&model, text).unwrap();
+        let (_, view) = shown("ch09", "languages", &[("second", text)]);
+        let cells = row(&view, text);
+        assert_eq!(cells[0], translation.written);
+        assert_eq!(cells[1], number(translation.probability(), 3));
+    }
+    let (_, view) = shown("ch09", "languages", &[("written", "4")]);
+    assert!(
+        view.said.contains("2026年11月29日: 2026 ("),
+        "{}",
+        view.said
+    );
+}
+
+#[test]
+fn what_makes_no_sense_is_told() {
+    let long = "x".repeat(1000);
+    let cases = [
+        (refused("ch01", "angle", &[("x", "NaN")]), "from -2 to 3"),
+        (refused("ch01", "angle", &[("tip", "here")]), "two numbers"),
+        (refused("ch02", "weights", &[("e2", "NaN")]), "score of k2"),
+        (refused("ch02", "weights", &[("e2", "inf")]), "score of k2"),
+        (refused("ch02", "weights", &[("e1", "")]), "not “”"),
+        (refused("ch02", "weights", &[("tau", "-40")]), "temperature"),
+        (refused("ch02", "weights", &[("formula", "x")]), "know “x”"),
+        (refused("ch03", "scaled", &[("width", "2.5")]), "width"),
+        (
+            refused("ch03", "scaled", &[("width", "60")]),
+            "from 2 to 10",
+        ),
+        (refused("ch04", "causal", &[("m", "0")]), "queries m"),
+        (refused("ch04", "causal", &[("n", "99")]), "keys n"),
+        (refused("ch04", "causal", &[("width", "0")]), "window"),
+        (refused("ch05", "heads", &[("words", "")]), "not 0"),
+        (
+            refused("ch05", "heads", &[("words", "a b c d e f")]),
+            "not 6",
+        ),
+        (
+            refused("ch05", "heads", &[("picked", "9 0 0")]),
+            "no weight",
+        ),
+        (refused("ch06", "heatmap", &[("words", "  ")]), "not 0"),
+        (
+            refused("ch06", "heatmap", &[("words", &long)]),
+            "1000 characters",
+        ),
+        (
+            refused("ch06", "heatmap", &[("words", "a\u{1f}b")]),
+            "cannot be shown",
+        ),
+        (
+            refused("ch09", "languages", &[("first", "")]),
+            "nothing to translate",
+        ),
+        (
+            refused("ch09", "languages", &[("third", &long)]),
+            "1000 characters",
+        ),
+    ];
+    for (message, part) in cases {
+        assert!(message.contains(part), "{message} should say {part}");
+    }
+}
+
+#[test]
+fn no_value_of_any_control_panics() {
+    let odd = [
+        "",
+        " ",
+        "0",
+        "-0",
+        "1",
+        "1e308",
+        "-1e308",
+        "NaN",
+        "inf",
+        "on",
+        "on on",
+        "0 0 0",
+        "1 1",
+        "a/b",
+        "11111/1",
+        "<img onerror=x>",
+        "\u{202e}x",
+        "\u{0}",
+        "🙂🙂 🙂",
+        "99999999999999999999",
+    ];
+    for live in all() {
+        for control in live.controls().unwrap() {
+            for value in odd {
+                if let Ok((_, view)) = live.draw(values(live, &[(control.name, value)])) {
+                    let svg = view.picture.to_inline_svg("x");
+                    assert!(!svg.contains("<img"), "{} {value}", live.id());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_page_gets_texts_and_gives_texts() {
+    let live = find("ch04", "causal").unwrap();
+    let joined = |values: Vec<String>| values.join(&UNIT.to_string());
+    let answer = draw(&NUMBERS, "ch04-causal", &joined(values(live, &[])));
+    let groups: Vec<&str> = answer.split(GROUP).collect();
+    assert_eq!(groups.len(), 6);
+    assert!(groups[0].starts_with("=<svg "), "{}", groups[0]);
+    let (state, view) = live.at_rest().unwrap();
+    assert_eq!(groups[1], view.said);
+    assert_eq!(groups[2].split(UNIT).count(), state.values().len());
+    assert_eq!(groups[4].split(RECORD).count(), view.table.len());
+    let spot: Vec<_> = groups[5]
+        .split(RECORD)
+        .next()
+        .unwrap()
+        .split(UNIT)
+        .collect();
+    assert_eq!(spot[..1], ["on"]);
+    assert_eq!(spot[5..9], ["0", "0", "0", "q1 may attend to k1"]);
+    assert_eq!(spot[9], state.place("cells").unwrap().to_string());
+
+    let wrong = draw(
+        &NUMBERS,
+        "ch04-causal",
+        &joined(values(live, &[("m", "x")])),
+    );
+    assert_eq!(wrong, "!queries m takes a number from 1 to 5, not “x”");
+    assert!(draw(&NUMBERS, "ch04-casual", "").starts_with("!there is no live figure"));
+    assert!(draw(&NUMBERS, "ch04-causal", "").starts_with("!there are 6 controls"));
+}
