@@ -5,6 +5,7 @@
 
 use crate::cargo::{self, Libraries};
 use crate::includes;
+use crate::literate;
 use crate::markdown::{self, CodeBlock};
 use crate::preprocessor::display;
 use crate::problem::{Problem, Problems, line_at};
@@ -189,7 +190,7 @@ impl TestPage {
         };
         let written = fs::read_to_string(root.join(src).join(source))
             .with_context(|| format!("cannot read {}", source.display()))?;
-        let (blocks, listings) = locate(&chapter.content, &written);
+        let (blocks, listings) = locate(&chapter.content, &written, root);
         Ok(Some(TestPage {
             name: display(source),
             file: display(&src.join(source)),
@@ -297,7 +298,11 @@ fn is_outer(line: &str) -> bool {
 
 /// The Rust blocks of a page that have to be tested, each with its line in the text the author wrote, and
 /// the files of the other ones. The includes change the length of blocks but not their number.
-fn locate(expanded: &str, written: &str) -> (Vec<(CodeBlock, Option<usize>)>, Vec<String>) {
+fn locate(
+    expanded: &str,
+    written: &str,
+    root: &Path,
+) -> (Vec<(CodeBlock, Option<usize>)>, Vec<String>) {
     let rust = |text: &str| -> Vec<CodeBlock> {
         let mut blocks = markdown::code_blocks(text);
         blocks.retain(|block| block.language() == "rust");
@@ -312,7 +317,7 @@ fn locate(expanded: &str, written: &str) -> (Vec<(CodeBlock, Option<usize>)>, Ve
     }
     let (mut tested, mut listings) = (Vec::new(), Vec::new());
     for (block, original) in blocks.into_iter().zip(originals) {
-        match includes::listed_file(&original.code).filter(|file| is_part_of_crate(file)) {
+        match includes::listed_file(&original.code).filter(|file| is_part_of_crate(file, root)) {
             Some(file) => listings.push(file.to_owned()),
             None => tested.push((block, Some(line_at(written, original.range.start)))),
         }
@@ -320,16 +325,20 @@ fn locate(expanded: &str, written: &str) -> (Vec<(CodeBlock, Option<usize>)>, Ve
     (tested, listings)
 }
 
-/// Whether a file is a module of a chapter's crate, which says `crate::` and does not compile by
-/// itself. It was compiled when the crate was built.
-fn is_part_of_crate(file: &str) -> bool {
+/// Whether a file is one of several that make a chapter's crate, which say `crate::` and `mod` and do
+/// not compile by themselves. It was compiled when the crate was built.
+fn is_part_of_crate(file: &str, root: &Path) -> bool {
     let parts: Vec<&str> = file.split('/').collect();
-    match parts[..] {
-        ["chapters", chapter, "src", ref rest @ ..] => {
-            cargo::is_chapter(chapter) && !matches!(rest, ["lib.rs" | "main.rs"])
+    let ["chapters", chapter, "src", ref rest @ ..] = parts[..] else {
+        return false;
+    };
+    let is_alone = || literate::library_files(root, chapter).is_ok_and(|files| files.len() == 1);
+    cargo::is_chapter(chapter)
+        && match rest {
+            ["main.rs"] => false,
+            ["lib.rs"] => !is_alone(),
+            _ => true,
         }
-        _ => false,
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -373,21 +382,29 @@ mod tests {
     fn blocks_are_found_in_the_authors_text() {
         let written = "# A\n\n```rust\n{{#include a.rs}}\n```\n\n```text\nx\n```\n\n```rust,should_panic\n```\n";
         let expanded = written.replace("{{#include a.rs}}", "a\nb\nc");
-        let (blocks, listings) = locate(&expanded, written);
+        let (blocks, listings) = locate(&expanded, written, Path::new(""));
         let lines: Vec<_> = blocks.into_iter().map(|b| b.1).collect();
         assert_eq!(lines, [Some(3), Some(11)]);
         assert!(listings.is_empty());
     }
 
     #[test]
-    fn modules_of_a_crate_are_compiled_with_it() {
+    fn a_crate_of_several_files_is_compiled_as_one() {
+        let root = tempfile::tempdir().unwrap();
+        for file in ["ch01-x/src/lib.rs", "ch08-x/src/lib.rs", "ch08-x/src/a.rs"] {
+            let file = root.path().join("chapters").join(file);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, "").unwrap();
+        }
+        let files = ["ch08-x/src/a.rs", "ch08-x/src/lib.rs", "ch01-x/src/lib.rs"];
+        let files = files.map(|file| format!("chapters/{file}"));
         let listing =
-            |file: &str| format!("```rust\n{{{{#rustdoc_include ../../{file}:a}}}}\n```\n");
-        let module = "chapters/ch08-x/src/parts.rs";
-        let written = listing(module) + &listing("chapters/ch08-x/src/lib.rs");
-        let (blocks, listings) = locate("```rust\na\n```\n```rust\nb\n```\n", &written);
-        assert_eq!(listings, [module]);
-        assert_eq!(blocks[0].0.code, "b\n");
+            |file: &String| format!("```rust\n{{{{#rustdoc_include ../../{file}:a}}}}\n```\n");
+        let written: String = files.iter().map(listing).collect();
+        let expanded = "```rust\na\n```\n```rust\nb\n```\n```rust\nc\n```\n";
+        let (blocks, listings) = locate(expanded, &written, root.path());
+        assert_eq!(listings, files[..2]);
+        assert_eq!(blocks[0].0.code, "c\n");
     }
 
     #[test]
