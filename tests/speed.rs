@@ -98,6 +98,28 @@ fn attention_beside_pytorch_and_itself() {
             .unwrap();
         }
     }
+    let mut translator = String::from(
+        "| in one translation | ms | part of it | ms | times longer |\n|---|---:|---|---:|---:|\n",
+    );
+    for (kind, whole, part) in [
+        ("translator", "everything", "chapter 4's attention"),
+        (
+            "translator attention",
+            "chapter 4's attention",
+            "the same in tiles",
+        ),
+    ] {
+        for row in rows(kind) {
+            let (a, b) = (milliseconds(row[4]), milliseconds(row[6]));
+            writeln!(
+                translator,
+                "| {whole} | {a} | {part} | {b} | {:.1} |",
+                ratio(&row)
+            )
+            .unwrap();
+        }
+    }
+    insta::assert_binary_snapshot!("translator.md", translator.into_bytes());
     insta::assert_binary_snapshot!("against.md", against.into_bytes());
     insta::assert_binary_snapshot!("itself.md", itself.into_bytes());
 }
