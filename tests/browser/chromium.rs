@@ -552,7 +552,7 @@ impl Wire {
         let (from, their_answers) = pipe().unwrap();
         let log = profile.join("chromium.log");
         // Chromium reads commands from descriptor 3 and answers on 4.
-        Command::new("sh")
+        let mut program = Command::new("sh")
             .arg("-c")
             .arg(r#"exec "$0" "$@" 3<&0 4>&1 0</dev/null 1>&2"#)
             .arg(chromium)
@@ -590,7 +590,10 @@ impl Wire {
             next: AtomicU64::new(1),
         };
         let ends = Arc::clone(&wire.ends);
-        std::thread::spawn(move || ends.read(from));
+        std::thread::spawn(move || {
+            ends.read(from);
+            let _ = program.wait();
+        });
         if let Err(error) = wire.call(None, "Browser.getVersion", json!({})) {
             let log = fs::read_to_string(&log).unwrap_or_default();
             panic!("{} does not answer: {error}\n{log}", chromium.display());
