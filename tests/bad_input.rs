@@ -1563,7 +1563,8 @@ fn partial(output: (usize, usize, usize, usize), sums: (usize, usize, usize)) ->
 
 fn chapter_10_parts(table: &mut Table) {
     const MOST: usize = usize::MAX;
-    let counts: [(&str, fn(Model, usize) -> u128); 6] = [
+    type Count = fn(Model, usize) -> u128;
+    let counts: [(&str, Count); 6] = [
         ("operations", |model, n| model.operations(n, n)),
         ("score_bytes", |model, n| model.score_bytes(n, n)),
         ("operand_bytes", |model, n| model.operand_bytes(n, n)),
@@ -1903,7 +1904,7 @@ fn chapter_10_attention(table: &mut Table) {
 
 fn chapter_10_operator(table: &mut Table) {
     let attend = |operator: OnnxAttention<f64>, sizes: [&[usize]; 3]| {
-        let [q, k, v] = sizes.map(|size| ones(size));
+        let [q, k, v] = sizes.map(ones);
         operator.attend(&OnnxInputs {
             queries: q.view(),
             keys: k.view(),

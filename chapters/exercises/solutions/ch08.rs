@@ -33,7 +33,7 @@ pub fn rms_norm(
         let mean_square = row.dot(&row) / row.len() as f64;
         row /= (mean_square + eps).sqrt();
     }
-    y * &gain
+    y * gain
     // ANCHOR_END: rms_norm_body
 }
 // ANCHOR_END: rms_norm
