@@ -188,10 +188,13 @@
       slider.value = still ? slider.max : slider.min;
       redraw();
       if (still) return;
+      let at = slider.value;
       button.running = setInterval(() => {
+        // The figure may hold it before its end, and the reader may take it.
+        if (slider.value !== at || at === slider.max) return clearInterval(button.running);
         slider.stepUp();
+        at = slider.value;
         redraw();
-        if (slider.value === slider.max) clearInterval(button.running);
       }, 450);
     };
 
