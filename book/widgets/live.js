@@ -117,6 +117,9 @@
       while (buttons.length < places.length) buttons.push(button(buttons.length));
       places.forEach(([used, x, y, w, h, , , , label], i) => {
         const it = buttons[i];
+        const whole = [width, height, ...places[i]].join(UNIT);
+        if (it.whole === whole) return;
+        it.whole = whole;
         const share = (part, whole) => (100 * part) / whole + '%';
         Object.assign(it.style, {
           left: share(x, width), top: share(y, height), width: share(w, width), height: share(h, height),

@@ -246,7 +246,8 @@ pub fn heads_of(
         _ => "The weights of four heads and the output over",
     };
     let alt = format!(
-        "{what} “{}”. The largest weight of each row. {}.",
+        "{what} “{}”. The largest weight of each row. {}. The output has an entry for each of {n} words and {n} \
+         positions that the heads may find.",
         words.join(" "),
         strongest.join(". ")
     );

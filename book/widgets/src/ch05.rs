@@ -223,19 +223,22 @@ impl Asked<'_> {
                 let cells = parts.chain([sum, mixed, sum * mixed]);
                 table.push(row(format!("head {}, entry {}", head + 1, c + 1), cells, 2));
                 if mixed != 0.0 {
-                    let (sum, mixed) = (number(sum, 2), number(mixed, 0));
+                    let (sum, mixed) = (number(sum, 3), number(mixed, 0));
                     terms.push(format!("{sum} · {mixed} (head {})", head + 1));
                 }
             }
         }
-        let output = number(self.steps.output[[0, token, entry]], 2);
+        let output = self.steps.output[[0, token, entry]];
         let mut last = vec!["output".to_owned()];
         last.resize(n + 3, String::new());
-        last.push(output.clone());
+        last.push(number(output, 2));
         table.push(last);
         let sum = match terms.is_empty() {
-            true => format!("no head leads there, W^O has only zeros, so it is {output}"),
-            false => format!("{} = {output}", terms.join(" + ")),
+            true => format!(
+                "no head leads there, W^O has only zeros, so it is {}",
+                number(output, 3)
+            ),
+            false => format!("{} = {}", terms.join(" + "), number(output, 3)),
         };
         let said = format!(
             "Output of {}, {}: {sum}. The framed rows are its weights.",
