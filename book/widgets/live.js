@@ -117,6 +117,9 @@
       while (buttons.length < places.length) buttons.push(button(buttons.length));
       places.forEach(([used, x, y, w, h, , , , label], i) => {
         const it = buttons[i];
+        const whole = [width, height, ...places[i]].join(UNIT);
+        if (it.whole === whole) return;
+        it.whole = whole;
         const share = (part, whole) => (100 * part) / whole + '%';
         Object.assign(it.style, {
           left: share(x, width), top: share(y, height), width: share(w, width), height: share(h, height),
@@ -188,10 +191,13 @@
       slider.value = still ? slider.max : slider.min;
       redraw();
       if (still) return;
+      let at = slider.value;
       button.running = setInterval(() => {
+        // The figure may hold it before its end, and the reader may take it.
+        if (slider.value !== at || at === slider.max) return clearInterval(button.running);
         slider.stepUp();
+        at = slider.value;
         redraw();
-        if (slider.value === slider.max) clearInterval(button.running);
       }, 450);
     };
 

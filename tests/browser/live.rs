@@ -2,6 +2,7 @@
 
 use crate::chromium::{self, Browser, PHONE, Page, Visit};
 use serde_json::{Value, json};
+use std::time::Duration;
 use widgets::{Live, View};
 
 /// A live figure on its page.
@@ -144,13 +145,28 @@ fn live_figures_follow_the_mouse() {
         .click(&causal.part(".live-spots button:nth-child(5)"));
     assert!(causal.checked().said.contains("1 allowed cell lies"));
     causal.changed_and_reset();
+    causal.page.click(&causal.control("flipped"));
+    assert!(causal.checked().said.contains("10 allowed cells lie"));
+    causal.changed_and_reset();
 
     let heads = figure(browser, "ch05", "heads");
     heads
         .page
         .hover(&heads.part(".live-spots button:nth-child(6)"));
     assert!(heads.checked().said.starts_with("Head 1, cat for the"));
+    heads
+        .page
+        .hover(&heads.part(".live-spots button:nth-child(61)"));
+    let view = heads.checked();
+    let traced = "Output of cat, word the: 0.925 · 1 (head 1) = 0.925.";
+    assert!(view.said.starts_with(traced), "{}", view.said);
     heads.changed_and_reset();
+
+    let tiles = figure(browser, "ch10", "online");
+    let thumb = tiles.page.middle(&tiles.control("read"));
+    tiles.page.drag(thumb, (-200.0, 0.0));
+    assert!(tiles.checked().said.starts_with("Key 1 came first"));
+    tiles.changed_and_reset();
 
     let sentence = figure(browser, "ch06", "heatmap");
     sentence.page.click(&sentence.control("shuffle"));
@@ -197,6 +213,10 @@ fn live_figures_follow_the_keyboard_alone_and_the_page_does_not_turn() {
     causal.focus("n");
     causal.press(&["ArrowLeft"]);
     causal.changed_and_reset();
+    causal.focus("flipped");
+    causal.press(&[" "]);
+    assert!(causal.checked().said.starts_with("Read flipped, 10 of 25"));
+    causal.changed_and_reset();
 
     let heads = figure(browser, "ch05", "heads");
     heads
@@ -205,16 +225,87 @@ fn live_figures_follow_the_keyboard_alone_and_the_page_does_not_turn() {
     heads.press(&["ArrowRight"; 6]);
     assert!(heads.checked().said.starts_with("Head 2, the for cat"));
     heads.changed_and_reset();
+    heads.focus("heads");
+    heads.press(&["ArrowDown"]);
+    assert!(
+        heads
+            .checked()
+            .said
+            .ends_with("head 4 for the first token.")
+    );
+    heads
+        .page
+        .focus(&heads.part(".live-spots button:first-child"));
+    heads.press(&[["ArrowRight"; 20].as_slice(), &["ArrowDown"]].concat());
+    let view = heads.checked();
+    assert!(
+        view.said.starts_with("Output of cat, word the:") && view.said.contains("(head 4)"),
+        "{}",
+        view.said
+    );
+    heads.changed_and_reset();
 
     let angle = figure(browser, "ch01", "angle");
     angle.focus("y");
     angle.press(&["ArrowRight"; 3]);
     angle.changed_and_reset();
 
+    let tiles = figure(browser, "ch10", "online");
+    tiles.focus("read");
+    tiles.press(&["ArrowLeft"]);
+    assert!(
+        tiles
+            .checked()
+            .said
+            .starts_with("Key 3 raised μ from 0.5 to 3")
+    );
+    tiles.focus("tile");
+    tiles.press(&["ArrowDown"]);
+    assert!(tiles.checked().said.starts_with("Keys 3 to 4 raised μ"));
+    tiles.focus("scores");
+    tiles.page.evaluate("document.activeElement.select()");
+    tiles.page.enter("-inf 2 −1.5 4 -∞");
+    assert_eq!(tiles.checked().table.len(), 4);
+    tiles.focus("values");
+    tiles.page.evaluate("document.activeElement.select()");
+    tiles.page.enter("1 2, 3 -4");
+    tiles.changed_and_reset();
+
     let mixture = figure(browser, "ch02", "mixture");
     mixture.focus("e3");
     mixture.press(&["ArrowUp"; 9]);
     mixture.changed_and_reset();
+}
+
+#[test]
+fn a_run_ends_where_the_figure_does_or_where_the_reader_takes_over() {
+    let Some(browser) = browser("a_run_ends_where_the_figure_does_or_where_the_reader_takes_over")
+    else {
+        return;
+    };
+    let tiles = figure(browser, "ch10", "online");
+    let says = |start: &str| {
+        let said = format!("figure.querySelector('.live-said').textContent.startsWith('{start}')");
+        tiles.page.wait_until(&tiles.js(&said));
+    };
+    let still_says = |start: &str| {
+        std::thread::sleep(Duration::from_millis(1200));
+        let view = tiles.checked();
+        assert!(view.said.starts_with(start), "{}", view.said);
+    };
+    // There are fewer tiles than the slider has places.
+    tiles.page.click(&tiles.part("[data-runs]"));
+    ["Key 1", "Key 2", "Key 3", "Key 4"].map(says);
+    still_says("Key 4");
+    tiles.focus("read");
+    tiles.press(&["Home"]);
+    still_says("Key 1");
+    tiles.page.click(&tiles.part("[data-runs]"));
+    says("Key 3");
+    tiles.focus("read");
+    tiles.press(&["Home"]);
+    still_says("Key 1");
+    tiles.changed_and_reset();
 }
 
 #[test]

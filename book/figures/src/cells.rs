@@ -52,13 +52,17 @@ impl Cells {
         (0..rows).flat_map(move |i| (0..columns).map(move |j| (i, j)))
     }
 
-    /// A thin frame around each cell and a stronger one around all of them.
+    /// Thin lines between the cells and a stronger one around all of them.
     pub(crate) fn frames(&self, canvas: &Canvas) -> Result<()> {
-        for (i, j) in self.places() {
-            let (from, to) = (self.corner(i, j), self.corner(i + 1, j + 1));
-            canvas.frame(from, to, Stroke::new(Colour::Grid, 0.8))?;
+        let (rows, columns) = self.shape;
+        let thin = Stroke::new(Colour::Grid, 0.8);
+        for i in 1..rows {
+            canvas.line(self.corner(i, 0), self.corner(i, columns), thin)?;
         }
-        let to = self.corner(self.shape.0, self.shape.1);
+        for j in 1..columns {
+            canvas.line(self.corner(0, j), self.corner(rows, j), thin)?;
+        }
+        let to = self.corner(rows, columns);
         canvas.frame(self.at, to, Stroke::new(Colour::Line, 1.0))
     }
 
@@ -90,11 +94,11 @@ impl Cells {
         self.frames(canvas)
     }
 
-    /// A weight in each cell, the warmer the larger it is.
+    /// A weight in each cell, the warmer the larger it is, up to 1.
     pub(crate) fn weights(&self, canvas: &Canvas, weights: ArrayView2<f64>) -> Result<()> {
         for (i, j) in self.places() {
             let weight = weights[[i, j]];
-            let opacity = (weight * HEAT * 100.0).round() / 100.0;
+            let opacity = (weight.min(1.0) * HEAT * 100.0).round() / 100.0;
             if opacity > 0.0 {
                 let (from, to) = (self.corner(i, j), self.corner(i + 1, j + 1));
                 canvas.fill(from, to, Colour::Hot, opacity)?;

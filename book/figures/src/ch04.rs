@@ -93,11 +93,12 @@ pub(crate) fn causal() -> Result<Picture> {
         &causal,
         ["right: causal", "sees itself and the past"],
         "sees only the future",
+        false,
     )
 }
 
-/// A mask under a title and what it means, and the same with its polarity flipped. The cells of the
-/// first are [pointed](Picture::cells) at.
+/// A mask under a title and what it means, and the same with its polarity flipped, framed if `is_flipped`
+/// says that this is how the mask is read. The cells of the first are [pointed](Picture::cells) at.
 ///
 /// # Errors
 /// If there are no cells, or more than five queries or keys.
@@ -105,6 +106,7 @@ pub fn causal_of(
     mask: &Array2<bool>,
     [title, what]: [&str; 2],
     flipped_what: &str,
+    is_flipped: bool,
 ) -> Result<Picture> {
     let (m, n) = mask.dim();
     ensure!(
@@ -126,12 +128,17 @@ pub fn causal_of(
     };
     let alt = format!(
         "A mask of {m} queries by {n} keys, and the same with its polarity flipped. {title}, {what}: {} of {} \
-         cells are allowed, {}. Flipped, {flipped_what}: {} cells, {}.",
+         cells are allowed, {}. Flipped, {flipped_what}: {} cells, {}.{}",
         count(mask),
         mask.len(),
         empty(mask),
         count(&flipped),
-        empty(&flipped)
+        empty(&flipped),
+        if is_flipped {
+            " The mask is read flipped."
+        } else {
+            ""
+        }
     );
     let grid = |left: f64| Cells {
         at: (left, 74.0),
@@ -149,6 +156,9 @@ pub fn causal_of(
             canvas.text((x, 14.0), title, Face::TEXT.bold().colour(colour))?;
             canvas.text((x, 32.0), what, Face::TEXT.muted())?;
             named(canvas, cells, allowed, colour)?;
+        }
+        if is_flipped {
+            right.outline(canvas, (0, 0), (m, n), Colour::D)?;
         }
         Ok(())
     })?;

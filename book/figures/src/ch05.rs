@@ -100,89 +100,136 @@ pub(crate) fn split() -> Result<Picture> {
     })
 }
 
-/// Two heads over one sentence, made by hand: the first asks for the token before, the second for
-/// the same word, wherever it stands.
+/// What each of up to four heads made by hand looks for. All but the second tell which word stands there;
+/// the second tells where.
+pub const LOOKS: [&str; 4] = [
+    "the token before",
+    "the same word",
+    "the token after",
+    "the first token",
+];
+
+/// Up to four heads over one sentence, made by hand: the first asks for the token before, the second
+/// for the same word, wherever it stands, the third for the token after, the fourth for the first token.
 ///
-/// A vector is a word, one of `n` entries, followed by a position, one of `n` as well.
+/// A vector is a word, one of `n` entries, followed by a position, one of `n` as well, and so is an answer:
+/// the words that the heads found, added up, and the positions that the second found.
 ///
 /// # Errors
-/// If there are no words, or one is numbered beyond them.
-pub fn hand_made(words: &[usize]) -> Result<(MultiHeadAttention<f64>, Array2<f64>)> {
+/// If there are no words, or one is numbered beyond them, or there are not one to four heads.
+pub fn hand_made(words: &[usize], heads: usize) -> Result<(MultiHeadAttention<f64>, Array2<f64>)> {
     let n = words.len();
     ensure!(
         words.iter().all(|&word| word < n),
         "{n} words are numbered {words:?}"
     );
+    ensure!(
+        (1..=LOOKS.len()).contains(&heads),
+        "one to {} heads are made by hand, not {heads}",
+        LOOKS.len()
+    );
     let one = |on: bool| f64::from(u8::from(on));
     let x = Array2::from_shape_fn((n, 2 * n), |(i, j)| one(j == words[i] || j == n + i));
     let strength = 8.0;
-    // Columns before n belong to the first head, the others to the second.
-    let query = Array2::from_shape_fn((2 * n, 2 * n), |(i, j)| {
-        let before = j < n && i == n + j + 1;
-        let same = j >= n && i == j - n;
-        strength * one(before || same)
+    // Of each head n columns: its word or its position.
+    let columns = |entry: fn(usize, usize, (usize, usize)) -> bool| {
+        Array2::from_shape_fn((2 * n, heads * n), |(i, j)| {
+            one(entry(n, j / n, (i, j % n)))
+        })
+    };
+    let query = columns(|n, head, (i, c)| match head {
+        0 => i == n + c + 1,
+        1 => i == c,
+        2 => i + 1 == n + c && i >= n,
+        _ => i >= n && c == 0,
     });
-    let key = Array2::from_shape_fn((2 * n, 2 * n), |(i, j)| one(i == (j + n) % (2 * n)));
-    let same = Array2::eye(2 * n);
+    let key = columns(|n, head, (i, c)| i == if head == 1 { c } else { n + c });
+    let value = columns(|n, head, (i, c)| i == if head == 1 { n + c } else { c });
+    // What a head took from an entry goes back to that entry.
+    let output = value.t().to_owned();
     let attention = MultiHeadAttention::new(
-        2,
-        query.into(),
+        heads,
+        (strength * query).into(),
         key.into(),
-        same.clone().into(),
-        same.into(),
+        value.into(),
+        output.into(),
     )?;
     Ok((attention, x))
 }
 
-/// What each of two heads sees, and their average.
+/// What each of two heads sees, their average, and what comes of both.
 pub(crate) fn heads() -> Result<Picture> {
     let words = ["the", "cat", "saw", "the", "dog"];
     let first = |word: &str| words.iter().position(|w| *w == word).unwrap_or_default();
-    let (attention, x) = hand_made(&words.map(first))?;
+    let (attention, x) = hand_made(&words.map(first), 2)?;
     let x = x.insert_axis(Axis(0));
     let answer = attention.attend(x.view(), x.view(), x.view(), &Mask::everything())?;
     heads_of(&words, &answer, None)
 }
 
-/// A weight that a reader points at.
+/// What a reader points at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Picked {
-    /// Its head.
-    pub head: usize,
-    /// Its query.
-    pub query: usize,
-    /// Its key.
-    pub key: usize,
+pub enum Picked {
+    /// A weight.
+    Weight {
+        /// Its head.
+        head: usize,
+        /// Its query.
+        query: usize,
+        /// Its key.
+        key: usize,
+    },
+    /// An entry of the output.
+    Output {
+        /// The token that it answers.
+        token: usize,
+        /// Its column.
+        entry: usize,
+    },
 }
 
-/// The weights of two heads over up to five words, and their average. The cells of the heads are
-/// [pointed](Picture::cells) at.
+/// The weights of one, two or four [heads made by hand](hand_made) over up to five words, their average if
+/// there is room, and the output. The cells of the heads are [pointed](Picture::cells) at, and those of
+/// the output as one more grid.
 ///
 /// # Errors
-/// If there are not two heads, not one to five words, or something is picked that is not there.
+/// If there are not so many heads, not one to five words, an output of another shape, or something is picked
+/// that is not there.
 pub fn heads_of(
     words: &[&str],
     answer: &MultiHeadAnswer<f64>,
     picked: Option<Picked>,
 ) -> Result<Picture> {
     let n = words.len();
+    let count = answer.weights.len_of(Axis(1));
     ensure!(
-        (1..=5).contains(&n) && answer.weights.dim() == (1, 2, n, n),
-        "weights of {:?} are not those of two heads over one to five words, here {n}",
-        answer.weights.dim()
+        (1..=5).contains(&n) && matches!(count, 1 | 2 | 4),
+        "one, two or four heads over one to five words have room, not {count} over {n}"
     );
-    if let Some(Picked { head, query, key }) = picked {
-        ensure!(
-            head < 2 && query < n && key < n,
+    ensure!(
+        answer.weights.dim() == (1, count, n, n) && answer.output.dim() == (1, n, 2 * n),
+        "weights of {:?} and an output of {:?} are not those of {n} words",
+        answer.weights.dim(),
+        answer.output.dim()
+    );
+    match picked {
+        Some(Picked::Weight { head, query, key }) => ensure!(
+            head < count && query < n && key < n,
             "there is no weight of query {query} for key {key} in head {head}"
-        );
+        ),
+        Some(Picked::Output { token, entry }) => ensure!(
+            token < n && entry < 2 * n,
+            "there is no entry {entry} in the output of token {token}"
+        ),
+        None => {}
     }
     let weights = answer.weights.index_axis(Axis(0), 0);
+    let output = answer.output.index_axis(Axis(0), 0);
     let average = answer.average_weights().index_axis_move(Axis(0), 0);
-    let strongest: Vec<_> = [0, 1]
-        .into_iter()
-        .map(|head| {
-            let weights = weights.index_axis(Axis(0), head);
+    let strongest: Vec<_> = weights
+        .outer_iter()
+        .enumerate()
+        .map(|(head, weights)| {
             let most = weights.rows().into_iter().enumerate().map(|(i, row)| {
                 let best = row.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1));
                 let (j, weight) = best.unwrap_or((0, &0.0));
@@ -191,8 +238,16 @@ pub fn heads_of(
             format!("Head {}: {}", head + 1, most.collect::<Vec<_>>().join(", "))
         })
         .collect();
+    let what = match count {
+        1 => "The weights of one head over",
+        2 => {
+            "The weights of two heads, their average, a pattern that no head has, and the output, over"
+        }
+        _ => "The weights of four heads and the output over",
+    };
     let alt = format!(
-        "The weights of two heads over “{}”, and their average, a pattern that no head has. The largest weight of each row. {}.",
+        "{what} “{}”. The largest weight of each row. {}. The output has an entry for each of {n} words and {n} \
+         positions that the heads may find.",
         words.join(" "),
         strongest.join(". ")
     );
@@ -201,35 +256,66 @@ pub fn heads_of(
         cell: (28.0, 26.0),
         shape: (n, n),
     };
-    let heads = [grid((34.0, 48.0)), grid((214.0, 48.0))];
-    let mut picture = Picture::paint((360, 378), alt, |canvas| {
-        let panels = [
-            (
-                heads[0],
-                "head 1: the token before",
-                weights.index_axis(Axis(0), 0),
-            ),
-            (
-                heads[1],
-                "head 2: the same word",
-                weights.index_axis(Axis(0), 1),
-            ),
-            (grid((124.0, 242.0)), "average of the heads", average.view()),
-        ];
-        let words: Vec<_> = words.iter().map(|word| fit(word, 28.0)).collect();
-        for (cells, title, weights) in panels {
+    let mut places = vec![(34.0, 48.0), (214.0, 48.0), (34.0, 238.0), (214.0, 238.0)];
+    places.truncate(count);
+    let places: Vec<_> = places.into_iter().map(grid).collect();
+    let joined = Cells {
+        shape: (n, 2 * n),
+        ..grid((54.0, 446.0))
+    };
+    let mut picture = Picture::paint((360, 580), alt, |canvas| {
+        let names: Vec<_> = words.iter().map(|word| fit(word, 28.0)).collect();
+        let panel = |cells: Cells, title: String, weights| -> Result<()> {
             let at = (cells.centre(), cells.at.1 - 34.0);
             canvas.text(at, title, Face::CENTRED.bold())?;
-            cells.row_names(canvas, &words)?;
-            cells.column_names(canvas, &words)?;
-            cells.weights(canvas, weights)?;
+            cells.row_names(canvas, &names)?;
+            cells.column_names(canvas, &names)?;
+            cells.weights(canvas, weights)
+        };
+        for (head, (cells, weights)) in places.iter().zip(weights.outer_iter()).enumerate() {
+            panel(
+                *cells,
+                format!("head {}: {}", head + 1, LOOKS[head]),
+                weights,
+            )?;
         }
-        if let Some(Picked { head, query, key }) = picked {
-            heads[head].outline(canvas, (query, key), (1, 1), Colour::D)?;
+        if count < 4 {
+            let title = "average of the heads".to_owned();
+            panel(grid((124.0, 238.0)), title, average.view())?;
+        }
+        let at = (joined.centre(), joined.at.1 - 48.0);
+        canvas.text(at, "output: what the heads found", Face::CENTRED.bold())?;
+        let half = n as f64 * joined.cell.0;
+        for (place, what) in ["words", "positions"].into_iter().enumerate() {
+            let x = joined.at.0 + half * (place as f64 + 0.5);
+            canvas.text((x, joined.at.1 - 29.0), what, Face::CENTRED.muted())?;
+        }
+        // A word that stands twice has the entry of its first place.
+        let stood = |j: usize| words[..j].contains(&words[j]);
+        let entries = names.iter().enumerate().map(|(j, name)| match stood(j) {
+            true => "–".to_owned(),
+            false => name.clone(),
+        });
+        let positions = (1..=n).map(|position| position.to_string());
+        let columns: Vec<_> = entries.chain(positions).collect();
+        joined.row_names(canvas, &names)?;
+        joined.column_names(canvas, &columns)?;
+        joined.weights(canvas, output)?;
+        match picked {
+            Some(Picked::Weight { head, query, key }) => {
+                places[head].outline(canvas, (query, key), (1, 1), Colour::D)?;
+            }
+            Some(Picked::Output { token, entry }) => {
+                joined.outline(canvas, (token, entry), (1, 1), Colour::D)?;
+                for head in &places {
+                    head.outline(canvas, (token, 0), (1, n), Colour::D)?;
+                }
+            }
+            None => {}
         }
         Ok(())
     })?;
-    let pointed = heads.iter().enumerate();
+    let pointed = places.iter().chain([&joined]).enumerate();
     picture.cells = pointed.flat_map(|(h, head)| head.pointed(h)).collect();
     Ok(picture)
 }

@@ -2,7 +2,8 @@
 
 use anyhow::{Context, Result, ensure};
 use ch10_efficient::{Online, Visible, group_size, rising_example};
-use ndarray::s;
+use ndarray::{Array1, ArrayView1, ArrayView2, Axis, s};
+use std::ops::Range;
 
 use crate::canvas::{Canvas, Face, Mark, Point, Stroke};
 use crate::cells::Cells;
@@ -307,40 +308,128 @@ pub(crate) fn groups() -> Result<Picture> {
     })
 }
 
+/// What the online softmax remembers once a tile of keys has been read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Seen {
+    /// The tile's keys, counted from 0.
+    pub keys: Range<usize>,
+    /// μ, the largest score so far.
+    pub largest: f64,
+    /// What everything before was multiplied by, `exp(μ − μ′)`; 0 where there was nothing before.
+    pub factor: f64,
+    /// ℓ, the sum of the exponentials relative to the largest score.
+    pub sum: f64,
+    /// The exponentials of all keys so far, relative to the largest score.
+    pub exponentials: Vec<f64>,
+    /// o/ℓ, the answer over the keys so far.
+    pub answer: Array1<f64>,
+}
+
+impl Seen {
+    /// Its keys in words, counted from 1.
+    pub fn name(&self) -> String {
+        match self.keys.len() {
+            1 => format!("key {}", self.keys.end),
+            _ => format!("keys {} to {}", self.keys.start + 1, self.keys.end),
+        }
+    }
+}
+
+/// Reads keys with the online softmax, `tile` of them at a time: `n` scores and values of `n × d_v`. What
+/// comes back is what is remembered after each tile.
+///
+/// # Errors
+/// If a tile has no keys, or there is not one value for each score.
+pub fn read_in_tiles(
+    scores: ArrayView1<f64>,
+    values: ArrayView2<f64>,
+    tile: usize,
+) -> Result<Vec<Seen>> {
+    ensure!(tile > 0, "a tile needs at least one key");
+    let mut online = Online::new(values.ncols());
+    let (mut reads, mut before) = (Vec::new(), f64::NEG_INFINITY);
+    for start in (0..scores.len()).step_by(tile) {
+        let keys = start..scores.len().min(start + tile);
+        let tile = values.slice_axis(Axis(0), keys.clone().into());
+        online.see(scores.slice(s![keys.clone()]), tile)?;
+        let seen = scores.slice(s![..keys.end]);
+        let largest = seen.fold(f64::NEG_INFINITY, |a, &b| a.max(b));
+        let (answer, log_sum_exp) = online.answer();
+        let (exponentials, factor, sum) = if largest == f64::NEG_INFINITY {
+            (vec![0.0; keys.end], 1.0, 0.0)
+        } else {
+            let exponentials = seen.iter().map(|e| (e - largest).exp()).collect();
+            // log-sum-exp = max + log Σ exp(e − max)
+            let sum = (log_sum_exp - largest).exp();
+            (exponentials, (before - largest).exp(), sum)
+        };
+        ensure!(
+            (sum - exponentials.iter().sum::<f64>()).abs() < 1e-9,
+            "the online softmax sums to {sum}, not to what is drawn"
+        );
+        before = largest;
+        reads.push(Seen {
+            keys,
+            largest,
+            factor,
+            sum,
+            exponentials,
+            answer,
+        });
+    }
+    Ok(reads)
+}
+
 /// The exponentials of the example's scores as its keys are read, relative to the largest so far.
 pub(crate) fn online() -> Result<Picture> {
     let (scores, values) = rising_example();
+    let reads = read_in_tiles(scores.view(), values.view(), 1)?;
+    online_of(scores.view(), &reads, reads.len())
+}
+
+/// The exponentials of up to eight scores as their keys are read, relative to the largest so far, with what
+/// is remembered after each of the first `read` tiles.
+///
+/// # Errors
+/// If there are no keys or more than eight, or not so many tiles.
+pub fn online_of(scores: ArrayView1<f64>, tiles: &[Seen], read: usize) -> Result<Picture> {
     let n = scores.len();
-    let mut online = Online::new(values.ncols());
-    let mut steps = Vec::new();
-    for j in 0..n {
-        online.see(scores.slice(s![j..=j]), values.slice(s![j..=j, ..]))?;
-        let seen = scores.slice(s![..=j]);
-        let largest = seen.fold(f64::NEG_INFINITY, |a, &b| a.max(b));
-        let exponentials: Vec<_> = seen.iter().map(|e| (e - largest).exp()).collect();
-        // log-sum-exp = max + log Σ exp(e − max)
-        let sum = (online.answer().1 - largest).exp();
-        ensure!(
-            (sum - exponentials.iter().sum::<f64>()).abs() < 1e-12,
-            "the online softmax sums to {sum}, not to what is drawn"
-        );
-        steps.push((largest, sum, exponentials));
-    }
-    let said: Vec<_> = steps
+    ensure!(
+        (1..=8).contains(&n) && tiles.last().is_some_and(|last| last.keys.end == n),
+        "tiles of one to eight keys have room, not {n} keys in {} tiles",
+        tiles.len()
+    );
+    ensure!(
+        read <= tiles.len(),
+        "there are {} tiles, so {read} cannot be read",
+        tiles.len()
+    );
+    let pair = |answer: &Array1<f64>| {
+        let entries: Vec<_> = answer.iter().map(|&x| number(x, 2)).collect();
+        format!("({})", entries.join(", "))
+    };
+    let said: Vec<_> = tiles[..read]
         .iter()
-        .map(|(largest, sum, exponentials)| {
-            let bars: Vec<_> = exponentials.iter().map(|x| number(*x, 2)).collect();
+        .map(|tile| {
+            let bars: Vec<_> = tile.exponentials.iter().map(|x| number(*x, 2)).collect();
             format!(
-                "largest {}, sum {}, bars {}",
-                short(*largest),
-                number(*sum, 2),
-                bars.join(", ")
+                "{}: largest {}, what was before times {}, sum {}, bars {}, answer {}",
+                tile.name(),
+                short(tile.largest),
+                number(tile.factor, 2),
+                number(tile.sum, 2),
+                bars.join(", "),
+                pair(&tile.answer)
             )
         })
         .collect();
+    let way = match tiles[0].keys.len() {
+        1 => "one after the other".to_owned(),
+        tile => format!("{tile} at a time"),
+    };
     let alt = format!(
-        "{n} keys with the scores {}, read one after the other, and the exponentials of those seen so far, \
-         relative to the largest. {}.",
+        "{n} keys with the scores {}, read {way}, and the exponentials of those seen so far, relative to the \
+         largest. {}.",
         scores
             .iter()
             .map(|&e| short(e))
@@ -348,28 +437,77 @@ pub(crate) fn online() -> Result<Picture> {
             .join(", "),
         said.join("; ")
     );
-    Picture::paint((360, 196), alt, |canvas| {
-        let (bottom, top) = (132.0, 44.0);
-        let y = Scale::linear((0.0, 1.0), (bottom, top));
-        for (j, (largest, sum, exponentials)) in steps.iter().enumerate() {
-            let left = 8.0 + 88.0 * j as f64;
-            let title = format!("{} = {}", sub("e", j + 1), short(scores[j]));
-            canvas.text((left + 39.0, 12.0), title, Face::CENTRED.bold())?;
-            for (i, &x) in exponentials.iter().enumerate() {
-                let from = left + 2.0 + 19.0 * i as f64;
-                let colour = if i == j { Colour::B } else { Colour::A };
-                canvas.fill((from, bottom), (from + 15.0, y.at(x)), colour, 0.8)?;
-            }
-            let ends = ((left, bottom), (left + 78.0, bottom));
-            canvas.line(ends.0, ends.1, Stroke::new(Colour::Line, 1.0))?;
+    Picture::paint((360, 252), alt, |canvas| {
+        // Up to four tiles side by side, more in two rows of half the height.
+        let (rows, top, high, line) = match tiles.len() {
+            ..=4 => (1, 36.0, 104.0, 16.0),
+            _ => (2, 21.0, 32.0, 13.0),
+        };
+        let slot = 76.0 / n.max(4) as f64;
+        for (place, tile) in tiles.iter().enumerate() {
+            let left = 8.0 + 88.0 * (place % 4) as f64;
+            let above = 108.0 * (place / 4) as f64;
+            let bottom = above + top + high;
             let middle = left + 39.0;
-            let text = format!("μ = {}", short(*largest));
-            canvas.text((middle, bottom + 16.0), text, Face::CENTRED)?;
-            let text = format!("sum {}", number(*sum, 2));
-            canvas.text((middle, bottom + 33.0), text, Face::CENTRED)?;
+            let title = match tile.keys.len() {
+                1 => format!(
+                    "{} = {}",
+                    sub("e", tile.keys.end),
+                    short(scores[tile.keys.start])
+                ),
+                _ => tile.name(),
+            };
+            let is_read = place < read;
+            let (face, axis) = if is_read {
+                (Face::CENTRED.bold(), Colour::Line)
+            } else {
+                (Face::CENTRED.muted(), Colour::Grid)
+            };
+            let title_at = above + if rows == 1 { 12.0 } else { 9.0 };
+            canvas.text((middle, title_at), title, face)?;
+            let y = Scale::linear((0.0, 1.0), (bottom, above + top));
+            if is_read {
+                for (j, &x) in tile.exponentials.iter().enumerate() {
+                    let from = left + 2.0 + slot * j as f64;
+                    let colour = if tile.keys.contains(&j) {
+                        Colour::B
+                    } else {
+                        Colour::A
+                    };
+                    let to = (from + slot * 15.0 / 19.0, y.at(x));
+                    canvas.fill((from, bottom), to, colour, 0.8)?;
+                }
+            }
+            canvas.line(
+                (left, bottom),
+                (left + 78.0, bottom),
+                Stroke::new(axis, 1.0),
+            )?;
+            if !is_read {
+                continue;
+            }
+            // Before the first key that may be seen there was nothing to correct.
+            let before = place.checked_sub(1).map(|before| tiles[before].largest);
+            let old = match before {
+                None | Some(f64::NEG_INFINITY) => String::new(),
+                Some(_) => format!("old × {}", number(tile.factor, 2)),
+            };
+            let lines = [
+                format!("μ = {}", short(tile.largest)),
+                old,
+                format!("sum {}", number(tile.sum, 2)),
+                pair(&tile.answer),
+            ];
+            for (i, text) in lines.into_iter().enumerate() {
+                let at = (middle, bottom + line * (i as f64 + 1.0));
+                canvas.text(at, text, Face::CENTRED)?;
+            }
         }
-        let text = "orange: the new key; blue: those before it";
-        canvas.text((180.0, 188.0), text, Face::CENTRED.size(11.0).muted())
+        let face = Face::CENTRED.size(11.0).muted();
+        let text = "orange: the new keys; blue: those before them";
+        canvas.text((180.0, 228.0), text, face)?;
+        let text = "in brackets: the answer over the keys so far";
+        canvas.text((180.0, 243.0), text, face)
     })
 }
 

@@ -30,7 +30,7 @@ use anyhow::{Context, Result, anyhow};
 
 pub use heatmap::heatmap;
 pub use picture::{Cell, Picture};
-pub use style::{HEAT, PALETTE, number, plain};
+pub use style::{HEAT, PALETTE, number, plain, short};
 
 /// The figures whose numbers a reader may change: the same pictures, drawn from numbers that are
 /// handed in.
@@ -39,9 +39,10 @@ pub mod with {
     pub use crate::ch02::{mixture_of, weights_of};
     pub use crate::ch03::scaled_of;
     pub use crate::ch04::causal_of;
-    pub use crate::ch05::{Picked, hand_made, heads_of};
+    pub use crate::ch05::{LOOKS, Picked, hand_made, heads_of};
     pub use crate::ch06::map_of;
     pub use crate::ch09::{Read, dates_of};
+    pub use crate::ch10::{Seen, online_of, read_in_tiles};
 }
 
 /// A picture that the book knows by name.

@@ -83,7 +83,7 @@ pub(crate) fn numbered(base: &str, n: usize) -> Vec<String> {
 
 /// A number with that many decimals, a true minus sign, and no negative zero.
 pub fn number(x: f64, decimals: usize) -> String {
-    let text = format!("{x:.decimals$}");
+    let text = format!("{x:.decimals$}").replace("inf", "∞");
     match text.strip_prefix('-') {
         Some(zero) if zero.chars().all(|c| c == '0' || c == '.') => zero.to_owned(),
         Some(digits) => format!("−{digits}"),
@@ -97,7 +97,7 @@ pub fn plain(label: &str) -> String {
 }
 
 /// A number with at most three decimals, as few as it needs.
-pub(crate) fn short(x: f64) -> String {
+pub fn short(x: f64) -> String {
     let text = number(x, 3);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

@@ -1,4 +1,4 @@
-//! The live figures of chapters 1 to 6, as a page loads them.
+//! The live figures that need no trained model, as a page loads them.
 
 use wasm_bindgen::prelude::wasm_bindgen;
 

@@ -11,7 +11,7 @@ pub(crate) const CAUSAL: Live = Live {
     chapter: "ch04",
     figure: "causal",
     hint: "Press a cell of the left mask to allow or forbid it, or choose another mask; make m and n differ, and \
-           empty a row.",
+           empty a row. Then let it be read flipped and watch the future leak.",
     part: "numbers",
     controls,
     draw,
@@ -43,6 +43,7 @@ fn controls() -> Result<Vec<Control>> {
         slider("n", "keys n", 1.0, 5),
         slider("real", "real keys", 0.0, 3),
         slider("width", "window w", 1.0, 2),
+        Control::new("flipped", "flipped: true means forbidden", Kind::Check, ""),
         Control::new("cells", "cells", Kind::Hidden, ""),
     ])
 }
@@ -117,13 +118,18 @@ fn draw(state: &mut State) -> Result<View> {
     let (mask, [title, what, opposite]) = mask(state, name, (m, n))?;
     let allowed = mask.fit((1, 1, m, n))?.slice(s![0, 0, .., ..]).to_owned();
     let flipped = allowed.mapv(|allowed| !allowed);
-    let picture = causal_of(&allowed, [title, what], opposite)?;
+    let is_flipped = state.is_on("flipped")?;
+    let picture = causal_of(&allowed, [title, what], opposite, is_flipped)?;
 
     let mut table = vec![heads(
         std::iter::once("weights".to_owned()).chain((1..=n).map(|j| format!("k{j}"))),
     )];
     let mut nothing = vec![];
-    for (side, allowed) in [("", &allowed), ("flipped ", &flipped)] {
+    let mut sides = [("", &allowed), ("flipped ", &flipped)];
+    if is_flipped {
+        sides.reverse();
+    }
+    for (side, allowed) in sides {
         let weights = even_weights(allowed)?;
         for (i, weights) in weights.rows().into_iter().enumerate() {
             if weights.sum() == 0.0 {
@@ -138,22 +144,24 @@ fn draw(state: &mut State) -> Result<View> {
         [one] => format!("{one} sees nothing and gets weights of 0"),
         more => format!("{} see nothing and get weights of 0", more.join(", ")),
     };
-    let leak = count(&future(&allowed));
+    let [(_, seen), _] = sides;
+    let leak = count(&future(seen));
     let leak = match leak {
         0 => "No query sees its future".to_owned(),
         1 => "1 allowed cell lies in its query’s future".to_owned(),
         _ => format!("{leak} allowed cells lie in their query’s future"),
     };
     let said = format!(
-        "{} of {} cells are allowed. {leak}. {empty}.",
-        count(&allowed),
+        "{}{} of {} cells are allowed. {leak}. {empty}.",
+        if is_flipped { "Read flipped, " } else { "" },
+        count(seen),
         m * n
     );
     let spots = picture.cells.iter().map(|cell| {
         let (i, j) = (cell.row, cell.column);
         let on = allowed[[i, j]];
         let pressed = Array2::from_shape_fn((m, n), |place| allowed[place] != (place == (i, j)));
-        let can = if on { "may" } else { "may not" };
+        let can = if on != is_flipped { "may" } else { "may not" };
         Spot {
             used: Use::Press(on),
             at: cell.at,

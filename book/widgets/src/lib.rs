@@ -15,6 +15,7 @@ mod ch04;
 mod ch05;
 mod ch06;
 mod ch09;
+mod ch10;
 mod html;
 pub mod page;
 mod state;
@@ -112,8 +113,8 @@ impl Live {
     }
 }
 
-/// Those of chapters 1 to 6.
-pub static NUMBERS: [Live; 7] = [
+/// Those that a page draws from a few numbers.
+pub static NUMBERS: [Live; 8] = [
     ch01::ANGLE,
     ch02::WEIGHTS,
     ch02::MIXTURE,
@@ -121,12 +122,13 @@ pub static NUMBERS: [Live; 7] = [
     ch04::CAUSAL,
     ch05::HEADS,
     ch06::HEATMAP,
+    ch10::ONLINE,
 ];
 
 /// Those that ask the trained model.
 pub static DATES: [Live; 1] = [ch09::LANGUAGES];
 
-/// All live figures, in the order of the book.
+/// All live figures.
 pub fn all() -> impl Iterator<Item = &'static Live> {
     NUMBERS.iter().chain(&DATES)
 }

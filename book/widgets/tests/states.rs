@@ -2,13 +2,17 @@
 //! what makes no sense a message.
 
 use ch01_alignment::{alignment_scores, plane_example};
-use ch02_softmax::{first_example_values, naive_softmax, softmax_with_temperature, weighted_sum};
+use ch02_softmax::{
+    first_example_values, naive_softmax, softmax, softmax_with_temperature, weighted_sum,
+};
 use ch04_masks::{Mask, masked_softmax};
 use ch06_self_attention::{self_attention, sentence, wants_meet_offers};
 use ch09_training::translate::translate;
 use ch09_training::weights::shipped;
-use figures::number;
-use ndarray::{Array1, Array4, Axis, array};
+use ch10_efficient::{Online, rising_example};
+use figures::with::hand_made;
+use figures::{number, short};
+use ndarray::{Array1, Array2, Array4, Axis, array, s};
 use std::str::FromStr;
 use widgets::page::{GROUP, RECORD, UNIT, draw};
 use widgets::{Kind, Live, NUMBERS, State, Use, View, all, find};
@@ -191,7 +195,7 @@ fn masks_are_chapter_4s() {
         let (_, view) = shown("ch04", "causal", &settings);
         let weights = even(&mask, (3, 5));
         for i in 0..3 {
-            let expected = spelled(weights.slice(ndarray::s![0, 0, i, ..]), 2);
+            let expected = spelled(weights.slice(s![0, 0, i, ..]), 2);
             assert_eq!(row(&view, &format!("q{}", i + 1)), expected, "{name}");
         }
         for spot in &view.spots {
@@ -231,6 +235,42 @@ fn an_empty_row_gets_zeros_and_says_so() {
 }
 
 #[test]
+fn a_mask_that_is_read_flipped_lets_the_future_leak() {
+    let (_, view) = shown("ch04", "causal", &[("flipped", "on")]);
+    assert_eq!(
+        view.said,
+        "Read flipped, 10 of 25 cells are allowed. 10 allowed cells lie in their query’s future. flipped q5 sees \
+         nothing and gets weights of 0."
+    );
+    let flipped = masked_softmax(
+        Array4::<f64>::zeros((1, 1, 5, 5)).view(),
+        &Mask::from_fn((1, 1, 5, 5), |_, _, i, j| j > i),
+    );
+    assert_eq!(view.table[1][0], "flipped q1");
+    let expected = spelled(flipped.unwrap().slice(s![0, 0, 0, ..]), 2);
+    assert_eq!(view.table[1][1..], expected);
+    // What a cell says follows, and what it holds does not.
+    assert_eq!(view.spots[0].label, "q1 may not attend to k1");
+    assert_eq!(view.spots[0].used, Use::Press(true));
+    assert_ne!(view.picture, shown("ch04", "causal", &[]).1.picture);
+    // Who turns the mask round as well has what was meant.
+    let turned = [
+        ("flipped", "on"),
+        ("mask", "hand"),
+        ("cells", "01/00"),
+        ("m", "2"),
+        ("n", "2"),
+    ];
+    let (_, view) = shown("ch04", "causal", &turned);
+    assert!(
+        view.said
+            .contains("3 of 4 cells are allowed. No query sees its future"),
+        "{}",
+        view.said
+    );
+}
+
+#[test]
 fn a_picked_weight_shows_how_it_came_about() {
     let (_, view) = shown("ch05", "heads", &[("picked", "0 1 0")]);
     // Head 1 asks for the token before: strength 8, five wide.
@@ -247,12 +287,83 @@ fn a_picked_weight_shows_how_it_came_about() {
 }
 
 #[test]
+fn a_picked_output_is_traced_to_weights_values_and_projection() {
+    let numbers = [0, 1, 2, 0, 4];
+    for (heads, count) in [("1", 1), ("2", 2), ("4", 4)] {
+        let (attention, x) = hand_made(&numbers, count).unwrap();
+        let x = x.insert_axis(Axis(0));
+        let answer = attention
+            .attend(x.view(), x.view(), x.view(), &Mask::everything())
+            .unwrap();
+        let memory = attention.remember(x.view(), x.view()).unwrap();
+        let [.., output] = attention.projections();
+        for (token, entry) in [(1, 0), (3, 5), (4, 8)] {
+            let picked = format!("output {token} {entry}");
+            let (state, view) = shown("ch05", "heads", &[("heads", heads), ("picked", &picked)]);
+            assert_eq!(at::<String>(&state, "picked"), picked);
+            assert_eq!(view.table.len(), 2 + 5 * count);
+            let mut total = 0.0;
+            for (head, c) in (0..count).flat_map(|head| (0..5).map(move |c| (head, c))) {
+                let parts: Vec<f64> = (0..5)
+                    .map(|j| answer.weights[[0, head, token, j]] * memory.values[[0, head, j, c]])
+                    .collect();
+                let sum: f64 = parts.iter().sum();
+                let mixed = output.weight()[[head * 5 + c, entry]];
+                total += sum * mixed;
+                let cells = row(&view, &format!("head {}, entry {}", head + 1, c + 1));
+                assert_eq!(cells[..5], spelled(&parts, 2));
+                assert_eq!(cells[5..], spelled(&[sum, mixed, sum * mixed], 2));
+            }
+            let expected = answer.output[[0, token, entry]];
+            assert!((total - expected).abs() < 1e-12);
+            assert_eq!(row(&view, "output").last().unwrap(), &number(expected, 2));
+            let expected = number(expected, 3);
+            let end = format!("{expected}. The framed rows are its weights.");
+            assert!(view.said.ends_with(&end), "{}", view.said);
+        }
+    }
+    let (_, view) = shown("ch05", "heads", &[("heads", "4"), ("picked", "output 1 0")]);
+    assert_eq!(view.said.matches("head").count(), 3, "{}", view.said);
+    let (_, view) = shown("ch05", "heads", &[("heads", "1"), ("picked", "output 1 7")]);
+    assert!(view.said.contains("no head leads there"), "{}", view.said);
+}
+
+#[test]
+fn more_heads_leave_the_first_as_they_are() {
+    let (_, two) = shown("ch05", "heads", &[]);
+    let (_, four) = shown("ch05", "heads", &[("heads", "4")]);
+    let (_, one) = shown("ch05", "heads", &[("heads", "1")]);
+    assert_eq!(row(&one, "head 1, cat"), row(&four, "head 1, cat"));
+    assert_eq!(row(&two, "head 2, dog"), row(&four, "head 2, dog"));
+    // Each looks where it says: after “cat” comes “saw”, and “the” is first.
+    let most = |name: &str| {
+        let cells = row(&four, name).iter().map(|a| a.parse::<f64>().unwrap());
+        cells
+            .enumerate()
+            .max_by(|a, b| a.1.total_cmp(&b.1))
+            .unwrap()
+            .0
+    };
+    assert_eq!(
+        [
+            most("head 1, cat"),
+            most("head 3, cat"),
+            most("head 4, dog")
+        ],
+        [0, 2, 0]
+    );
+    // What one head does not have is picked no more.
+    let (state, _) = shown("ch05", "heads", &[("heads", "1"), ("picked", "1 0 0")]);
+    assert_eq!(at::<String>(&state, "picked"), "");
+}
+
+#[test]
 fn a_sentence_attends_as_chapter_6_says_in_any_order() {
     let (tokens, x) = sentence();
     let x3 = x.view().insert_axis(Axis(0));
     let answer = self_attention(&wants_meet_offers(), x3, &Mask::causal(6, 6)).unwrap();
     let (_, view) = shown("ch06", "heatmap", &[("causal", "on")]);
-    let weights = answer.weights.slice(ndarray::s![0, 0, 3, ..]).to_owned();
+    let weights = answer.weights.slice(s![0, 0, 3, ..]).to_owned();
     assert_eq!(row(&view, tokens[3]), spelled(&weights, 2));
 
     let weight = |view: &View, from: &str, to: &str| {
@@ -293,6 +404,129 @@ fn dates_are_the_trained_models() {
 }
 
 #[test]
+fn tiles_are_read_as_chapter_10_says() {
+    let none = f64::NEG_INFINITY;
+    let scores = array![none, 0.5, -1.0, 3.0, none, 2.5];
+    let typed = "-inf .5 -1, 3 −∞ 2.5";
+    let (_, four) = rising_example();
+    // Beyond the last value they start over.
+    let values = Array2::from_shape_fn((6, 2), |(j, c)| four[[j % 4, c]]);
+    for (name, tile) in [("1", 1), ("2", 2), ("4", 4)] {
+        let settings = [
+            ("scores", typed),
+            ("tile", name),
+            ("counted", name),
+            ("read", "8"),
+        ];
+        let (state, view) = shown("ch10", "online", &settings);
+        assert_eq!(at::<usize>(&state, "read"), 6_usize.div_ceil(tile));
+        let (mut online, mut before) = (Online::new(2), none);
+        for (place, start) in (0..6).step_by(tile).enumerate() {
+            let end = 6.min(start + tile);
+            online
+                .see(
+                    scores.slice(s![start..end]),
+                    values.slice(s![start..end, ..]),
+                )
+                .unwrap();
+            let largest = scores.slice(s![..end]).fold(none, |a, &e| a.max(e));
+            let (answer, log_sum_exp) = online.answer();
+            let nothing = largest == none;
+            let sum = if nothing {
+                0.0
+            } else {
+                (log_sum_exp - largest).exp()
+            };
+            let factor = if nothing {
+                1.0
+            } else {
+                (before - largest).exp()
+            };
+            before = largest;
+            let cells = &view.table[place + 1];
+            assert_eq!(cells[2], short(largest), "{cells:?}");
+            assert_eq!(cells[3..5], spelled(&[factor, sum], 3), "{cells:?}");
+            assert_eq!(cells[5..], spelled(&answer, 3), "{cells:?}");
+        }
+        let answer = softmax(scores.view()).dot(&values);
+        let last = row(&view, "all at once");
+        assert_eq!(last[4..], spelled(&answer, 3));
+        assert_eq!(view.table[view.table.len() - 2][5..], last[4..]);
+    }
+}
+
+#[test]
+fn a_tile_says_what_it_corrects() {
+    let said = |changes: &[(&str, &str)]| shown("ch10", "online", changes).1.said;
+    assert_eq!(
+        said(&[("read", "1")]),
+        "Key 1 came first: μ = 0.5, ℓ = 1.00, and there was nothing to correct. The answer so far is \
+         (−2.000, 1.500)."
+    );
+    assert!(
+        said(&[("read", "2")])
+            .starts_with("Key 2 left μ at 0.5, so nothing was corrected; ℓ grew by 0.22 to 1.22.")
+    );
+    let third = said(&[("read", "3")]);
+    let step = "Key 3 raised μ from 0.5 to 3: what was remembered shrank by the factor e^(−2.5) = 0.08, ℓ from 1.22 to \
+                0.10, and with the 1.00 added ℓ = 1.10. The answer so far is (";
+    assert!(third.starts_with(step), "{third}");
+    assert!(said(&[]).ends_with("Softmax over all at once gives the same."));
+    let hidden = said(&[("scores", "1 -inf 2"), ("read", "2")]);
+    assert!(hidden.starts_with("Key 2 added nothing"), "{hidden}");
+    let all = said(&[("scores", "-inf -inf"), ("tile", "2")]);
+    assert!(all.starts_with("Keys 1 to 2 added nothing, and nothing was corrected: μ = −∞, ℓ = 0.00. The answer so far is (0.000, 0.000)"), "{all}");
+}
+
+#[test]
+fn larger_tiles_keep_the_keys_that_were_read() {
+    let read = |changes: &[(&str, &str)]| {
+        let (state, _) = shown("ch10", "online", changes);
+        (at::<usize>(&state, "read"), state.shown()[0].clone())
+    };
+    assert_eq!(read(&[("tile", "2")]), (2, "2 of 2".to_owned()));
+    assert_eq!(
+        read(&[("tile", "1"), ("counted", "2"), ("read", "2")]),
+        (4, "4 of 4".to_owned())
+    );
+    assert_eq!(
+        read(&[("tile", "2"), ("read", "3")]),
+        (2, "2 of 2".to_owned())
+    );
+    assert_eq!(
+        read(&[("scores", "1 2 3 4 5 6 7 8")]),
+        (4, "4 of 8".to_owned())
+    );
+}
+
+#[test]
+fn no_tiles_panic() {
+    let tiles = ["1", "2", "4"];
+    for scores in [
+        "1",
+        "-inf",
+        "1000 -1000 1000",
+        "-inf 1 2 3 4 5 6 7",
+        "-1000 -inf 1000 0 0",
+    ] {
+        for (tile, counted) in tiles.iter().flat_map(|t| tiles.map(|c| (*t, c))) {
+            for read in 1..=8 {
+                let read = read.to_string();
+                let settings = [
+                    ("scores", scores),
+                    ("tile", tile),
+                    ("counted", counted),
+                    ("read", &read),
+                ];
+                let (_, view) = shown("ch10", "online", &settings);
+                let texts = format!("{:?} {}", view.table, view.picture.to_inline_svg("x"));
+                assert!(!texts.contains("NaN") && !texts.contains("inf"), "{texts}");
+            }
+        }
+    }
+}
+
+#[test]
 fn what_makes_no_sense_is_told() {
     let long = "x".repeat(1000);
     let cases = [
@@ -318,8 +552,40 @@ fn what_makes_no_sense_is_told() {
         ),
         (
             refused("ch05", "heads", &[("picked", "9 0 0")]),
-            "no weight",
+            "neither a weight",
         ),
+        (
+            refused("ch05", "heads", &[("picked", "output 1")]),
+            "neither a weight",
+        ),
+        (refused("ch05", "heads", &[("heads", "3")]), "know “3”"),
+        (
+            refused("ch10", "online", &[("scores", "1 inf")]),
+            "scores: “inf” is no number",
+        ),
+        (
+            refused("ch10", "online", &[("scores", "NaN")]),
+            "“NaN” is no number",
+        ),
+        (refused("ch10", "online", &[("scores", "1 1e9")]), "to 1000"),
+        (refused("ch10", "online", &[("scores", " , ")]), "not 0"),
+        (
+            refused("ch10", "online", &[("scores", "1 2 3 4 5 6 7 8 9")]),
+            "not 9",
+        ),
+        (
+            refused("ch10", "online", &[("values", "1 2, 3")]),
+            "not “3”",
+        ),
+        (
+            refused("ch10", "online", &[("values", "1 -inf")]),
+            "two numbers",
+        ),
+        (
+            refused("ch10", "online", &[("values", "1 12")]),
+            "values: “12” is no number from -9 to 9",
+        ),
+        (refused("ch10", "online", &[("read", "9")]), "tiles read"),
         (refused("ch06", "heatmap", &[("words", "  ")]), "not 0"),
         (
             refused("ch06", "heatmap", &[("words", &long)]),
@@ -361,6 +627,10 @@ fn no_value_of_any_control_panics() {
         "1 1",
         "a/b",
         "11111/1",
+        "output 1 1",
+        "output 9 9",
+        "-inf",
+        "1 2, 3",
         "<img onerror=x>",
         "\u{202e}x",
         "\u{0}",
@@ -408,5 +678,5 @@ fn a_page_gets_texts_and_gives_texts() {
     );
     assert_eq!(wrong, "!queries m takes a number from 1 to 5, not “x”");
     assert!(draw(&NUMBERS, "ch04-casual", "").starts_with("!there is no live figure"));
-    assert!(draw(&NUMBERS, "ch04-causal", "").starts_with("!there are 6 controls"));
+    assert!(draw(&NUMBERS, "ch04-causal", "").starts_with("!there are 7 controls"));
 }
