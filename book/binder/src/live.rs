@@ -157,7 +157,8 @@ fn script(root: &Path, name: &str) -> Result<Script> {
     })
 }
 
-/// Adds the scripts that the pages in `dir` ask for, and weighs what a reader has to load.
+/// Adds the scripts that the pages in `dir` ask for, and weighs what a reader has to load. A book without
+/// live figures has nothing to weigh.
 ///
 /// # Errors
 /// If the live figures cannot be compiled, or something is too heavy.
@@ -183,8 +184,8 @@ pub fn finish(root: &Path, dir: &Path) -> Result<Vec<Weight>> {
     if ours > 0 {
         let what = "live figures, JavaScript";
         weights.push(Weight::new(what, ours + glue, Some(SCRIPTS)));
+        weights.extend(heaviest(dir, &pages)?);
     }
-    weights.extend(heaviest(dir, &pages)?);
     let heavy: Vec<_> = weights
         .iter()
         .filter(|weight| weight.is_too_much())

@@ -79,7 +79,7 @@ pub(crate) fn loss() -> Result<Picture> {
             y: Scale::log((1e-4, 3.0), (150.0, 30.0)),
         };
         canvas.text((6.0, 10.0), "loss", Face::TEXT)?;
-        losses.y_ticks([1e-4, 1e-3, 1e-2, 0.1, 1.0].map(|y| (y, short(y))))?;
+        losses.y_ticks([1e-4, 1e-3, 1e-2, 0.1, 1.0].map(|y| (y, y.to_string())))?;
         losses.x_axis(step_ticks(steps), "step")?;
         let stroke = Stroke::new(Colour::B, 2.2);
         losses.curve(&curve(|look| f64::from(look.loss.max(1e-4))), stroke)?;

@@ -127,6 +127,7 @@ fn one_layer() -> Result<()> {
     let steps = layer.apply_in_steps(x.view(), &mask, &mut Mode::Evaluation)?;
     let (attention, network) = (&steps.attention, &steps.feed_forward);
     let none = 0;
+    println!("step               shape             learned   first four numbers");
     show("x", &x, none);
     show(
         "LayerNorm",

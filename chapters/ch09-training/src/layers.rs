@@ -221,17 +221,12 @@ pub fn transformer<F: NdFloat>(
     d_logits: ArrayView3<F>,
     gradient: &mut Transformer<F>,
 ) -> Result<()> {
-    let (encoder, decoder) = (&model.encoder.layers, &model.decoder.layers);
-    let layers = [encoder.len(), decoder.len()];
-    let (encoder, decoder) = (&steps.encoder.layers, &steps.decoder.layers);
-    same_shape("layers", &layers, "steps", &[encoder.len(), decoder.len()])?;
-    let (encoder, decoder) = (&gradient.encoder.layers, &gradient.decoder.layers);
-    same_shape(
-        "layers",
-        &layers,
-        "gradient",
-        &[encoder.len(), decoder.len()],
-    )?;
+    let layers = |model: &Transformer<F>| {
+        [model.encoder.layers.len(), model.decoder.layers.len()]
+    };
+    let taken = [steps.encoder.layers.len(), steps.decoder.layers.len()];
+    same_shape("layers", &layers(model), "steps", &taken)?;
+    same_shape("layers", &layers(model), "gradient", &layers(gradient))?;
     let source_mask = bidirectional_mask(source, PAD);
     let causal = causal_mask(target, PAD)?;
 

@@ -12,7 +12,7 @@ use ndarray::{Array3, ArrayView2, ArrayView3, NdFloat};
 // ANCHOR: loss_type
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loss<F> {
-    /// The mean over all tokens that count, in nats.
+    /// The mean over all tokens that count, with the natural logarithm.
     pub mean: F,
     /// How many tokens count: all but padding.
     pub tokens: usize,
@@ -22,7 +22,7 @@ pub struct Loss<F> {
 // ANCHOR_END: loss_type
 
 /// The cross-entropy of scores and the tokens that should have had the highest:
-/// `−Σ_c q_c log p_c` with `p = softmax(logits)`, averaged over all tokens but padding.
+/// `−Σ_j q_j log p_j` with `p = softmax(logits)`, averaged over all tokens but padding.
 ///
 /// `q` is 1 at the right token and 0 elsewhere; smoothing by `ε` makes it `1 − ε` at the right one and
 /// spreads `ε` evenly over the whole vocabulary. `logits` are `(batch, m, vocabulary)`, `targets` are
@@ -64,14 +64,14 @@ pub fn cross_entropy<F: NdFloat>(
             right < vocabulary,
             "target {target} is not in a vocabulary of {vocabulary}"
         );
-        // −Σ q_c log p_c = log Σ exp(z) − Σ q_c z_c
+        // −Σ q_j log p_j = log Σ exp(z_j) − Σ q_j z_j
         let log_sum = log_sum_exp(logits);
         let mut expected = hit * logits[right];
         if smoothing > 0.0 {
             expected += spread * logits.sum();
         }
         sum += log_sum - expected;
-        // ∂/∂z_c = (p_c − q_c) / tokens
+        // ∂/∂z_j = (p_j − q_j) / tokens
         d_logits.assign(&softmax(logits));
         d_logits -= spread;
         d_logits[right] -= hit;

@@ -6,8 +6,8 @@ use ch04_masks::{BatchedAttention, Mask, batched_attention};
 use ndarray::{Array4, ArrayView4, Axis, NdFloat};
 // ANCHOR_END: imports
 
-/// Every head of keys or values repeated in place, until there are `heads`: query head `i` uses
-/// head `i / (heads / kv_heads)`.
+/// Every head of keys or values repeated before the next one comes, until there are `heads`: query
+/// head `i` uses head `i / (heads / kv_heads)`.
 ///
 /// `x` is `(batch, kv_heads, n, d)`, the result is `(batch, heads, n, d)`.
 ///

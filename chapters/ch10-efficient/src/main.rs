@@ -303,7 +303,11 @@ fn tiles() -> Result<()> {
             difference(&tiled, &whole.output) < 1e-12
         );
     }
-    println!("scores kept at a time: {} instead of {}", 16 * 16, 60 * 70);
+    println!(
+        "scores kept at a time, in each head: {} instead of {}",
+        16 * 16,
+        60 * 70
+    );
     println!();
     Ok(())
 }
@@ -444,7 +448,7 @@ fn onnx() -> Result<()> {
             println!(
                 "output {:?}, keys {:?}",
                 answer.output.shape(),
-                answer.keys.dim()
+                answer.keys.shape()
             );
         }
     }
@@ -455,7 +459,7 @@ fn onnx() -> Result<()> {
 
 // ANCHOR: tiled_heads
 fn tiled_heads() -> Result<()> {
-    println!("# tiled-heads: Heads repeated as a whole instead of in place");
+    println!("# tiled-heads: Heads repeated as a whole instead of one by one");
     let (q, k, v) = (
         wavy((1, 4, 1, 4), 0.7),
         wavy((1, 2, 5, 4), 1.3),

@@ -406,12 +406,16 @@ fn translations() -> Result<()> {
     let (model, _) = weights::shipped()?;
     for text in TEXTS {
         let translation = translate(&model, text)?;
-        let answer = if translation.is_sure() {
-            translation.written
+        let sure = if translation.is_sure() {
+            "sure"
         } else {
-            "unsure".into()
+            "unsure"
         };
-        println!("{answer:<10}  {text}");
+        println!(
+            "{:<10}  {sure:<6}  {:5.1} %  {text}",
+            translation.written,
+            100.0 * translation.probability()
+        );
     }
     println!("sure from = {:.0} %", 100.0 * SURE);
     println!();

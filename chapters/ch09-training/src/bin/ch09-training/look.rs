@@ -1,6 +1,6 @@
 //! A translation in the terminal: the answer, and what the model looked at.
 
-use ch09_training::translate::Translation;
+use ch09_training::translate::{SURE, Translation};
 use unicode_width::UnicodeWidthChar;
 
 /// From little weight to much.
@@ -13,6 +13,8 @@ pub(crate) fn show(text: &str, translation: &Translation) {
     let percent = 100.0 * translation.probability();
     if translation.is_sure() {
         println!("sure: {percent:.1} %");
+    } else if translation.probability() >= SURE {
+        println!("unsure: {percent:.1} %, but this is no day of the calendar");
     } else {
         println!(
             "unsure: {percent:.1} %; this may not be a date that the model was taught"
