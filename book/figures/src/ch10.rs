@@ -437,16 +437,16 @@ pub fn online_of(scores: ArrayView1<f64>, tiles: &[Seen], read: usize) -> Result
             .join(", "),
         said.join("; ")
     );
-    Picture::paint((360, 252), alt, |canvas| {
+    Picture::paint((360, 264), alt, |canvas| {
         // Up to four tiles side by side, more in two rows of half the height.
         let (rows, top, high, line) = match tiles.len() {
-            ..=4 => (1, 36.0, 104.0, 16.0),
+            ..=4 => (1, 36.0, 116.0, 16.0),
             _ => (2, 21.0, 32.0, 13.0),
         };
         let slot = 76.0 / n.max(4) as f64;
         for (place, tile) in tiles.iter().enumerate() {
             let left = 8.0 + 88.0 * (place % 4) as f64;
-            let above = 108.0 * (place / 4) as f64;
+            let above = 116.0 * (place / 4) as f64;
             let bottom = above + top + high;
             let middle = left + 39.0;
             let title = match tile.keys.len() {
@@ -505,9 +505,9 @@ pub fn online_of(scores: ArrayView1<f64>, tiles: &[Seen], read: usize) -> Result
         }
         let face = Face::CENTRED.size(11.0).muted();
         let text = "orange: the new keys; blue: those before them";
-        canvas.text((180.0, 228.0), text, face)?;
+        canvas.text((180.0, 240.0), text, face)?;
         let text = "in brackets: the answer over the keys so far";
-        canvas.text((180.0, 243.0), text, face)
+        canvas.text((180.0, 255.0), text, face)
     })
 }
 
