@@ -12,8 +12,8 @@ use crate::{Control, Kind, Live, State, View, heads, list};
 pub(crate) const ONLINE: Live = Live {
     chapter: "ch10",
     figure: "online",
-    hint: "Step through the tiles and watch what is remembered being corrected. Write other scores, up to eight, \
-           with -inf for a key that may not be seen; beyond the last value the values start over.",
+    hint: "Step through the blocks and watch what is remembered being corrected. Write other scores, up to eight, \
+           with -inf for a key that may not be seen; if there are fewer values, they are used again from the first.",
     part: "numbers",
     controls,
     draw,
@@ -46,8 +46,8 @@ fn controls() -> Result<Vec<Control>> {
         runs: true,
     };
     Ok(vec![
-        Control::new("read", "tiles read", slider, scores.len()),
-        Control::new("tile", "keys in a tile", Kind::Choice(TILES), 1),
+        Control::new("read", "blocks read", slider, scores.len()),
+        Control::new("tile", "keys in a block", Kind::Choice(TILES), 1),
         Control::new("scores", "scores", text(80), spelled(scores.to_vec())),
         Control::new("values", "values", text(120), pairs.join(", ")),
         Control::new("counted", "keys in a tile before", Kind::Hidden, 1),
