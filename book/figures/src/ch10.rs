@@ -32,7 +32,7 @@ fn measured(way: &str) -> Result<Vec<(f64, f64, f64)>> {
 pub(crate) fn cost() -> Result<Picture> {
     let ways = [
         ("chapter 4", measured("chapter4")?, Colour::B, Mark::Disc),
-        ("tiles", measured("fast")?, Colour::A, Mark::Square),
+        ("fast_attention", measured("fast")?, Colour::A, Mark::Square),
     ];
     let ends = |points: &[(f64, f64, f64)]| (points[0], points[points.len() - 1]);
     let [(first, last), (_, longest)] = [ends(&ways[0].1), ends(&ways[1].1)];
