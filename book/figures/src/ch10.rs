@@ -62,7 +62,7 @@ pub(crate) fn cost() -> Result<Picture> {
         let memory = Plot {
             canvas,
             x: x(),
-            y: Scale::log((1e5, 1e10), (444.0, 278.0)),
+            y: Scale::log((1e4, 1e10), (444.0, 278.0)),
         };
         let ticks = || {
             let lengths = ways[1].1.iter().step_by(2);
@@ -72,7 +72,7 @@ pub(crate) fn cost() -> Result<Picture> {
         time.y_ticks((-4..=1).map(|power| (10f64.powi(power), sup("10", minus(power)))))?;
         time.x_axis(ticks(), "length n")?;
         canvas.text((6.0, 260.0), "bytes beside inputs and output", Face::TEXT)?;
-        memory.y_ticks((5..=10).map(|power| (10f64.powi(power), sup("10", power))))?;
+        memory.y_ticks((4..=10).map(|power| (10f64.powi(power), sup("10", power))))?;
         memory.x_axis(ticks(), "length n")?;
         for (name, points, colour, mark) in &ways {
             for (plot, value) in [
@@ -88,7 +88,7 @@ pub(crate) fn cost() -> Result<Picture> {
                 let (at, face) = if *colour == Colour::B {
                     ((at.0 - 6.0, at.1 - 12.0), Face::ENDING)
                 } else {
-                    ((at.0 + 10.0, at.1 + 12.0), Face::TEXT)
+                    ((at.0 + 10.0, at.1 + 19.0), Face::TEXT)
                 };
                 canvas.text(at, *name, face.bold().colour(*colour))?;
             }

@@ -141,8 +141,11 @@ fn draw(state: &mut State) -> Result<View> {
     let count = |allowed: &Array2<bool>| allowed.iter().filter(|&&allowed| allowed).count();
     let empty = match &nothing[..] {
         [] => "Every query sees something".to_owned(),
-        [one] => format!("{one} sees nothing and gets weights of 0"),
-        more => format!("{} see nothing and get weights of 0", more.join(", ")),
+        [one] => format!("Nothing is left to see for {one}, which gets weights of 0"),
+        more => format!(
+            "Nothing is left to see for {}, which get weights of 0",
+            more.join(", ")
+        ),
     };
     let [(_, seen), _] = sides;
     let leak = count(&future(seen));

@@ -225,7 +225,8 @@ fn an_empty_row_gets_zeros_and_says_so() {
     let (_, view) = shown("ch04", "causal", &[("mask", "padding"), ("real", "0")]);
     assert_eq!(row(&view, "q1"), ["0.00"; 5]);
     assert!(
-        view.said.contains("q1, q2, q3, q4, q5 see nothing"),
+        view.said
+            .contains("Nothing is left to see for q1, q2, q3, q4, q5,"),
         "{}",
         view.said
     );
@@ -239,8 +240,8 @@ fn a_mask_that_is_read_flipped_lets_the_future_leak() {
     let (_, view) = shown("ch04", "causal", &[("flipped", "on")]);
     assert_eq!(
         view.said,
-        "Read flipped, 10 of 25 cells are allowed. 10 allowed cells lie in their query’s future. flipped q5 sees \
-         nothing and gets weights of 0."
+        "Read flipped, 10 of 25 cells are allowed. 10 allowed cells lie in their query’s future. Nothing is \
+         left to see for flipped q5, which gets weights of 0."
     );
     let flipped = masked_softmax(
         Array4::<f64>::zeros((1, 1, 5, 5)).view(),
@@ -585,7 +586,7 @@ fn what_makes_no_sense_is_told() {
             refused("ch10", "online", &[("values", "1 12")]),
             "values: “12” is no number from -9 to 9",
         ),
-        (refused("ch10", "online", &[("read", "9")]), "tiles read"),
+        (refused("ch10", "online", &[("read", "9")]), "blocks read"),
         (refused("ch06", "heatmap", &[("words", "  ")]), "not 0"),
         (
             refused("ch06", "heatmap", &[("words", &long)]),
