@@ -203,7 +203,7 @@ impl<S: Simd, const V: usize> Block<S, V> {
         let mut sum = [simd.splat_f32s(0.0); V];
         for e in &mut self.scores[..n] {
             for l in 0..V {
-                // exp(e − max) = 2^(log₂e · e − log₂e · max), and log₂e is in the queries
+                // exp(e − max) = 2^(log₂e e − log₂e max): the queries hold log₂e
                 e[l] = exp2(simd, simd.sub_f32s(e[l], shift[l]));
                 sum[l] = simd.add_f32s(sum[l], e[l]);
             }
