@@ -397,6 +397,81 @@ fn powers_of_two_to_three_units_in_the_last_place() {
     }
 }
 
+/// One answer of ONNX's operator as its text has it: scores that are scaled and capped, then the keys up
+/// to the query's own, then the softmax.
+fn onnx_answer(
+    (q, k, v): &Three<f64>,
+    (b, head, i): (usize, usize, usize),
+    (past, softcap, is_causal): (usize, f64, bool),
+) -> Vec<f64> {
+    let kv = head / (q.dim().1 / k.dim().1);
+    let (mut sum, mut mixed) = (0.0, vec![0.0; v.dim().3]);
+    for j in 0..k.dim().2 {
+        if is_causal && j > i + past {
+            continue;
+        }
+        let products =
+            (0..q.dim().3).map(|c| q[[b, head, i, c]] * k[[b, kv, j, c]]);
+        let mut e = products.sum::<f64>() / (q.dim().3 as f64).sqrt();
+        if softcap > 0.0 {
+            e = softcap * (e / softcap).tanh();
+        }
+        sum += e.exp();
+        for (c, mixed) in mixed.iter_mut().enumerate() {
+            *mixed += e.exp() * v[[b, kv, j, c]];
+        }
+    }
+    let share = if sum == 0.0 { 0.0 } else { 1.0 / sum };
+    mixed.into_iter().map(|x| share * x).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        rng_seed: RngSeed::Fixed(25),
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn the_operator_is_its_formula(
+        (q, k, v) in inputs(),
+        past in 0..9_usize,
+        softcap in prop_oneof![Just(0.0), 0.5..3.0],
+        is_causal: bool,
+    ) {
+        let past = past.min(k.dim().2);
+        let cut = |x: &Array4<f64>| {
+            let (old, new) = x.view().split_at(Axis(2), past);
+            (old.to_owned(), new.to_owned())
+        };
+        let ((old_k, new_k), (old_v, new_v)) = (cut(&k), cut(&v));
+        let operator = OnnxAttention {
+            softcap,
+            is_causal,
+            ..OnnxAttention::default()
+        };
+        let answer = operator.attend(&OnnxInputs {
+            queries: q.view().into_dyn(),
+            keys: new_k.view().into_dyn(),
+            values: new_v.view().into_dyn(),
+            mask: None,
+            past: Some((old_k.view(), old_v.view())),
+            lengths: None,
+        });
+        let answer = answer.unwrap();
+        prop_assert_eq!((&answer.keys, &answer.values), (&k, &v));
+        let three = (q, k, v);
+        let (batch, heads, m, _) = three.0.dim();
+        for place in (0..batch).flat_map(|b| (0..heads * m).map(move |i| (b, i / m, i % m))) {
+            let expected = onnx_answer(&three, place, (past, softcap, is_causal));
+            let (b, head, i) = place;
+            for (c, expected) in expected.into_iter().enumerate() {
+                let found = answer.output[[b, head, i, c]];
+                prop_assert!((found - expected).abs() < 1e-12, "{found} is not {expected}");
+            }
+        }
+    }
+}
+
 #[test]
 fn groups_are_repeated_in_place() {
     let x = Array4::from_shape_fn((1, 2, 1, 1), |(_, h, ..)| h as f64);
