@@ -427,6 +427,7 @@ fn onnx_answer(
 
 proptest! {
     #![proptest_config(ProptestConfig {
+        failure_persistence: None,
         rng_seed: RngSeed::Fixed(25),
         ..ProptestConfig::default()
     })]
