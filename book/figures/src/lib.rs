@@ -29,7 +29,7 @@ mod style;
 use anyhow::{Context, Result, anyhow};
 
 pub use heatmap::heatmap;
-pub use picture::{Cell, Picture};
+pub use picture::{Cell, Picture, escape};
 pub use style::{HEAT, PALETTE, number, plain, short};
 
 /// The figures whose numbers a reader may change: the same pictures, drawn from numbers that are

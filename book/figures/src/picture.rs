@@ -233,7 +233,8 @@ fn scripts(text: &str) -> String {
     out
 }
 
-fn escape(text: &str) -> String {
+/// A text as it is written in HTML and SVG, between tags and in an attribute.
+pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")

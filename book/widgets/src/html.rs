@@ -5,6 +5,7 @@
 
 use crate::{Control, Kind, Live, View};
 use anyhow::Result;
+use figures::escape;
 
 /// A live figure at rest: its picture with controls, sentence and table, as HTML on one line.
 ///
@@ -138,13 +139,6 @@ fn field(control: &Control, shown: &str, figure: &str) -> String {
             format!("<input id=\"{id}\" data-control hidden value=\"{default}\">")
         }
     }
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! A graph, laid out and drawn in the colours and letters of the page.
 
 use super::graph::Graph;
-use super::label::{broken, escape, height, spans, width};
+use super::label::{broken, height, spans, width};
+use figures::escape;
 use layout::core::base::Orientation;
 use layout::core::color::Color;
 use layout::core::format::{ClipHandle, RenderBackend};

@@ -1,5 +1,6 @@
 //! Labels: how wide they are, and how they are set.
 
+use figures::escape;
 use std::fmt::Write;
 
 /// A run of characters that stand on the same height.
@@ -78,14 +79,6 @@ pub(super) fn spans(line: &str, size: f64) -> String {
         lowered = low;
     }
     svg
-}
-
-/// The same text with the characters of HTML escaped.
-pub(super) fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
 }
 
 impl Run {
