@@ -82,14 +82,18 @@ pub(crate) fn cost() -> Result<Picture> {
                 let points: Vec<_> = points.iter().map(value).collect();
                 plot.curve(&points, Stroke::new(*colour, 1.6))?;
                 plot.marks(&points, *mark, *colour)?;
-                // Chapter 4 is the upper curve of both, and named above it.
-                let named = points[2];
-                let at = plot.at(named.0, named.1);
-                let (at, face) = if *colour == Colour::B {
-                    ((at.0 - 6.0, at.1 - 12.0), Face::ENDING)
+                // Chapter 4 is the upper curve of both, and named above it; each name stands between two
+                // lines of the grid.
+                let (n, value) = points[2];
+                let (side, shift, face) = if *colour == Colour::B {
+                    (1.0, -6.0, Face::ENDING)
                 } else {
-                    ((at.0 + 10.0, at.1 + 19.0), Face::TEXT)
+                    (-1.0, 10.0, Face::TEXT)
                 };
+                let away = side * value.log10() + 0.2;
+                let between = side * ((away - 0.5).ceil() + 0.5);
+                let at = plot.at(n, 10f64.powf(between));
+                let at = (at.0 + shift, at.1);
                 canvas.text(at, *name, face.bold().colour(*colour))?;
             }
         }
