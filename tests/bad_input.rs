@@ -382,6 +382,15 @@ fn chapter_2(table: &mut Table) {
             softmax(array![-f32::MAX, f32::MAX].view()) == array![0.0, 1.0]
         });
     table
+        .of("ch02_softmax::largest")
+        .gives("empty", || largest(ones(0).view()) == NEG_INFINITY)
+        .gives("NaN first and last", || {
+            largest(array![NAN, 1.0].view()).is_nan() && largest(array![1.0, NAN].view()).is_nan()
+        })
+        .gives("a +∞", || {
+            largest(array![0.0, INFINITY].view()) == INFINITY
+        });
+    table
         .of("ch02_softmax::log_sum_exp")
         .gives("empty", || log_sum_exp(ones(0).view()) == NEG_INFINITY)
         .gives("only −∞", || {
@@ -786,6 +795,43 @@ fn chapter_4(table: &mut Table) {
             &Mask::everything(),
         )
     };
+    table
+        .of("ch04_masks::Mask::hide")
+        .refuses("a mask that does not fit", [1, 1, 5, 5, 1, 1, 1, 2], || {
+            Mask::causal(5, 5).hide(ones((1, 1, 1, 2)))
+        })
+        .gives("a NaN that is forbidden", || {
+            let hidden = Mask::padding(&[0], 2).unwrap().hide(all(NAN, (1, 1, 1, 2)));
+            hidden.unwrap().iter().all(|&e| e == NEG_INFINITY)
+        });
+    table
+        .of("ch04_masks::Mask::seen_in")
+        .refuses("a mask that does not fit", [1, 1, 5, 5, 1, 1, 1, 2], || {
+            let scores = all(NEG_INFINITY, (1, 1, 1, 2));
+            Mask::causal(5, 5).seen_in(scores.view()).map(|_| ())
+        })
+        .gives("only −∞", || {
+            let scores = all(NEG_INFINITY, (1, 1, 1, 2));
+            let seen = Mask::everything();
+            let seen = seen.seen_in(scores.view()).unwrap();
+            !seen.allows(0, 0, 0, 0) && !seen.allows(0, 0, 0, 1)
+        });
+    table
+        .of("ch04_masks::attend_masked")
+        .refuses("2 scores for 3 values", [2, 3], || {
+            let (scores, values) = (ones((1, 1, 1, 2)), ones((1, 1, 3, 1)));
+            attend_masked(scores.view(), values.view(), &Mask::everything())
+        })
+        .refuses("a mask that does not fit", [1, 1, 5, 5, 1, 1, 1, 2], || {
+            let (scores, values) = (ones((1, 1, 1, 2)), ones((1, 1, 2, 1)));
+            attend_masked(scores.view(), values.view(), &Mask::causal(5, 5))
+        })
+        .gives("a score of −∞ for an infinite value", || {
+            let scores = array![[[[NEG_INFINITY, 0.0]]]];
+            let values = array![[[[INFINITY], [2.0]]]];
+            let answer = attend_masked(scores.view(), values.view(), &Mask::everything());
+            answer.unwrap().output[[0, 0, 0, 0]] == 2.0
+        });
     table
         .of("ch04_masks::masked_sum")
         .refuses("2 weights for 3 values", [2, 3], move || {
@@ -1557,7 +1603,8 @@ fn model(layers: usize, heads: usize) -> Model {
 fn partial(output: (usize, usize, usize, usize), sums: (usize, usize, usize)) -> Partial<f64> {
     Partial {
         output: ones(output),
-        log_sum_exp: ones(sums),
+        largest: ones(sums),
+        sum: ones(sums),
     }
 }
 
@@ -1629,8 +1676,15 @@ fn chapter_10_parts(table: &mut Table) {
             !block.allows(0, 0, 2, 2) && block.allows(0, 0, 1, 1)
         });
     table
-        .of("ch10_efficient::Visible::mask")
-        .gives("none", || Visible::causal().mask().is_none());
+        .of("ch10_efficient::Visible::masks")
+        .gives("none", || Visible::causal().masks().is_empty())
+        .gives("two, and both hold", || {
+            let [left, right] = [&[false, true], &[true, false]]
+                .map(|allowed: &[bool; 2]| Mask::from_fn((1, 1, 1, 2), |_, _, _, j| allowed[j]));
+            let visible = Visible::everything().and(&left).and(&right);
+            let block = visible.block((0..1, 1), (0..2, 2), (1, 1));
+            visible.masks().len() == 2 && block == (&left & &right).unwrap()
+        });
     table
         .of("ch10_efficient::Visible::span")
         .gives("a query beyond all", || {
@@ -1687,6 +1741,17 @@ fn chapter_10_parts(table: &mut Table) {
             Partial::<f64>::empty((0, 0, 0, 0)).output.is_empty()
         });
     table
+        .of("ch10_efficient::Partial::log_sum_exp")
+        .gives("nothing seen", || {
+            let sums = Partial::<f64>::empty((1, 1, 1, 1)).log_sum_exp();
+            sums[[0, 0, 0]] == NEG_INFINITY
+        })
+        .gives("beside a large score", || {
+            let mut part = partial((1, 1, 1, 1), (1, 1, 1));
+            part.largest.fill(1e16);
+            part.log_sum_exp()[[0, 0, 0]] == 1e16
+        });
+    table
         .of("ch10_efficient::merge")
         .refuses("2 and 3 queries", [1, 1, 2, 4, 1, 1, 3, 4], || {
             merge(
@@ -1702,7 +1767,7 @@ fn chapter_10_parts(table: &mut Table) {
         })
         .gives("a NaN", || {
             let mut bad = partial((1, 1, 1, 2), (1, 1, 1));
-            bad.log_sum_exp.fill(NAN);
+            bad.largest.fill(NAN);
             all_nan(&merge(&bad, &bad).unwrap().output)
         });
     let cache = || KeyValueCache::<f64>::new(1, 2, 3, (4, 5));

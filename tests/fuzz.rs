@@ -634,7 +634,7 @@ fn cheaper_ways<F: NdFloat>(input: &Input) {
         Visible::window(far).unwrap(),
     ];
     // One of them: workers are threads, and threads take their time.
-    let visible = rules[(input.seed % 4) as usize].and(&mask);
+    let visible = rules[(input.seed % 4) as usize].clone().and(&mask);
     for (name, found) in [
         ("tiled", tiled_attention(q, k, v, &visible, parts)),
         (
@@ -679,7 +679,8 @@ fn fast(input: &Input) {
 fn parts_and_caches<F: NdFloat>(input: &Input, [q, k, v]: &[Array4<F>; 3]) {
     let part = |output: &Array4<F>, place| Partial {
         output: output.clone(),
-        log_sum_exp: input.array(place, (input.queries.batch, q.dim().1, input.queries.rows)),
+        largest: input.array(place, (input.queries.batch, q.dim().1, input.queries.rows)),
+        sum: Array3::ones((input.queries.batch, q.dim().1, input.queries.rows)),
     };
     let merged = merge(&part(q, 3), &part(k, 4));
     if let Some(merged) = fitting("merge", merged, q.dim() == k.dim()) {

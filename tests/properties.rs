@@ -5,6 +5,8 @@
 #[path = "properties/chapters_8_and_9.rs"]
 mod chapters_8_and_9;
 mod layouts;
+#[path = "properties/routes.rs"]
+mod routes;
 
 use ch01_alignment::{
     additive_scores, alignment_scores, batched_scores, bilinear_scores, cosine_scores, dot_score,

@@ -113,7 +113,7 @@ enum Tile {
     Skipped,
 }
 
-fn tile(visible: Visible, (i, j): (usize, usize), side: usize, n: usize) -> Tile {
+fn tile(visible: &Visible, (i, j): (usize, usize), side: usize, n: usize) -> Tile {
     let (rows, columns) = (i * side..(i + 1) * side, j * side..(j + 1) * side);
     let mask = visible.block((rows, n), (columns, n), (1, 1));
     let places = (0..side).flat_map(|i| (0..side).map(move |j| (i, j)));
@@ -133,7 +133,7 @@ pub(crate) fn tiles() -> Result<Picture> {
         ("causal", Visible::causal(), Colour::A),
         ("window of 8", Visible::window(2 * side)?, Colour::C),
     ];
-    let of = |visible, kind| {
+    let of = |visible: &Visible, kind| {
         let places = (0..count).flat_map(|i| (0..count).map(move |j| (i, j)));
         places
             .filter(|&place| tile(visible, place, side, n) == kind)
@@ -141,7 +141,7 @@ pub(crate) fn tiles() -> Result<Picture> {
     };
     let said: Vec<_> = rules
         .iter()
-        .map(|&(name, visible, _)| {
+        .map(|(name, visible, _)| {
             format!(
                 "Under a {name} rule {} are seen whole, {} in part, and {} are skipped.",
                 of(visible, Tile::Whole),
@@ -167,7 +167,7 @@ pub(crate) fn tiles() -> Result<Picture> {
             for i in 0..count {
                 for j in 0..count {
                     let (from, to) = (cells.corner(i, j), cells.corner(i + 1, j + 1));
-                    match tile(visible, (i, j), side, n) {
+                    match tile(&visible, (i, j), side, n) {
                         Tile::Whole => canvas.fill(from, to, colour, 0.5)?,
                         Tile::Part => {
                             canvas.fill(from, to, colour, 0.15)?;

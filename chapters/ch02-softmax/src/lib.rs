@@ -47,7 +47,7 @@ pub fn softmax<F: NdFloat>(scores: ArrayView1<F>) -> Array1<F> {
 }
 
 /// The largest score, −∞ if there is none, NaN if one of them is.
-fn largest<F: NdFloat>(scores: ArrayView1<F>) -> F {
+pub fn largest<F: NdFloat>(scores: ArrayView1<F>) -> F {
     scores.fold(F::neg_infinity(), |largest, &e| {
         if largest.is_nan() || e <= largest {
             largest
@@ -60,7 +60,8 @@ fn largest<F: NdFloat>(scores: ArrayView1<F>) -> F {
 
 /// The logarithm of the softmax's denominator: `log Σ_l exp(e_l)`, without overflow.
 ///
-/// It is at least the largest score and at most `log n` above it. No scores, or only −∞, give −∞;
+/// It is at least the largest score and at most `log n` above it, and beside a very large score that
+/// much is rounded away; who needs it keeps [`largest`] and the sum apart. No scores, or only −∞, give −∞;
 /// a +∞ gives +∞; a NaN gives NaN.
 // ANCHOR: log_sum_exp
 pub fn log_sum_exp<F: NdFloat>(scores: ArrayView1<F>) -> F {

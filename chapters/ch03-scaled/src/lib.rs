@@ -35,8 +35,8 @@ pub fn scale<F: NdFloat>(d_k: usize) -> Result<F> {
 
 /// The scaled scores `E = Q Kᵀ / √d_k`.
 ///
-/// `queries` are `m × d_k`, `keys` are `n × d_k`, the result is `m × n`. The product is taken first
-/// and must itself be finite.
+/// `queries` are `m × d_k`, `keys` are `n × d_k`, the result is `m × n`. The queries are scaled before
+/// the product is taken, which would otherwise leave the range of `F` before its result does.
 ///
 /// # Errors
 /// If queries and keys are not equally wide, or are 0 wide.
@@ -45,7 +45,9 @@ pub fn scaled_scores<F: NdFloat>(
     queries: ArrayView2<F>,
     keys: ArrayView2<F>,
 ) -> Result<Array2<F>> {
-    Ok(alignment_scores(queries, keys)? * scale::<F>(keys.ncols())?)
+    // (Q / √d_k) Kᵀ: a product that is scaled afterwards could have overflowed by then.
+    let scaled = &queries * scale::<F>(queries.ncols())?;
+    alignment_scores(scaled.view(), keys)
 }
 // ANCHOR_END: scaled_scores
 

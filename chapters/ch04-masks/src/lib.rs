@@ -13,6 +13,7 @@ use anyhow::{Result, anyhow, ensure};
 use ch02_softmax::{Attention, attention_weights, weighted_sum};
 use ch03_scaled::{scale, scaled_scores};
 use ndarray::{Array2, Array4, ArrayView2, ArrayView4, Axis, NdFloat, array};
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::BitAnd;
 // ANCHOR_END: imports
@@ -240,6 +241,25 @@ impl fmt::Display for Mask {
 }
 // ANCHOR_END: shown
 
+// ANCHOR: hide
+impl Mask {
+    /// The scores, `(batch, heads, m, n)`, with −∞ for what is forbidden.
+    ///
+    /// # Errors
+    /// If the mask does not fit the scores.
+    pub fn hide<F: NdFloat>(&self, mut scores: Array4<F>) -> Result<Array4<F>> {
+        let allowed = self.fit(scores.dim())?;
+        // E_ij becomes −∞ where the mask forbids j to i. It is replaced, not added to.
+        scores.zip_mut_with(&allowed, |e, &allowed| {
+            if !allowed {
+                *e = F::neg_infinity();
+            }
+        });
+        Ok(scores)
+    }
+}
+// ANCHOR_END: hide
+
 /// The weights behind a mask: the softmax of each row of scores, with −∞ for what is forbidden.
 ///
 /// `scores` and the result are `(batch, heads, m, n)`. A query that may attend to nothing gets
@@ -255,14 +275,9 @@ pub fn masked_softmax<F: NdFloat>(
     scores: ArrayView4<F>,
     mask: &Mask,
 ) -> Result<Array4<F>> {
-    let allowed = mask.fit(scores.dim())?;
-    let mut weights = scores.to_owned();
-    // E_ij becomes −∞ where the mask forbids j to i. It is replaced, not added to.
-    weights.zip_mut_with(&allowed, |e, &allowed| {
-        if !allowed {
-            *e = F::neg_infinity();
-        }
-    });
+    let mut weights = Array4::zeros(scores.dim());
+    weights.assign(&scores);
+    let mut weights = mask.hide(weights)?;
     for mut sequence in weights.outer_iter_mut() {
         for mut head in sequence.outer_iter_mut() {
             let weights_of_head = attention_weights(head.view());
@@ -294,7 +309,12 @@ pub fn masked_sum<F: NdFloat>(
     );
     let allowed = mask.fit(weights.dim())?;
     // 0 · NaN is NaN, so the product takes only what is finite …
-    let finite = values.mapv(|v| if v.is_finite() { v } else { F::zero() });
+    let mut finite = Array4::zeros(values.dim());
+    finite.zip_mut_with(&values, |finite, &v| {
+        if v.is_finite() {
+            *finite = v;
+        }
+    });
     let (names, d_v) = (["weights", "values"], values.dim().3);
     let mut output = per_head(names, weights, finite.view(), d_v, weighted_sum)?;
     // … and the rest is added where it is allowed.
@@ -335,12 +355,48 @@ pub fn batched_attention<F: NdFloat>(
     values: ArrayView4<F>,
     mask: &Mask,
 ) -> Result<BatchedAttention<F>> {
-    let scores = batched_scaled_scores(queries, keys)?;
-    let weights = masked_softmax(scores.view(), mask)?;
-    let output = masked_sum(weights.view(), values, mask)?;
-    Ok(BatchedAttention { output, weights })
+    attend_masked(batched_scaled_scores(queries, keys)?.view(), values, mask)
 }
 // ANCHOR_END: batched_attention
+
+// ANCHOR: attend_masked
+impl Mask {
+    /// The mask and what these scores, `(batch, heads, m, n)`, forbid themselves: a
+    /// score of −∞ hides its key.
+    ///
+    /// # Errors
+    /// If the mask does not fit the scores.
+    pub fn seen_in<F: NdFloat>(
+        &self,
+        scores: ArrayView4<F>,
+    ) -> Result<Cow<'_, Mask>> {
+        if scores.iter().all(|&e| e != F::neg_infinity()) {
+            return Ok(Cow::Borrowed(self));
+        }
+        let seen = Mask::from_fn(scores.dim(), |b, h, i, j| {
+            scores[[b, h, i, j]] != F::neg_infinity()
+        });
+        Ok(Cow::Owned((self & &seen)?))
+    }
+}
+
+/// From scores to answers behind a mask: the weights, then the weighted sums of the values.
+///
+/// `scores` are `(batch, heads, m, n)`, `values` are `(batch, heads, n, d_v)`, and the mask stretches
+/// to the scores. A score of −∞ forbids its key as the mask does: nothing in its value matters.
+///
+/// # Errors
+/// If the mask does not fit the scores, or scores and values do not fit each other.
+pub fn attend_masked<F: NdFloat>(
+    scores: ArrayView4<F>,
+    values: ArrayView4<F>,
+    mask: &Mask,
+) -> Result<BatchedAttention<F>> {
+    let weights = masked_softmax(scores, mask)?;
+    let output = masked_sum(weights.view(), values, &*mask.seen_in(scores)?)?;
+    Ok(BatchedAttention { output, weights })
+}
+// ANCHOR_END: attend_masked
 
 /// The scaled scores of every head of every sequence: chapter 3's, one matrix after the other.
 ///

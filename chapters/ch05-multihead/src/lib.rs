@@ -191,12 +191,13 @@ pub fn dropout<F: NdFloat>(
     rng: &mut (impl Rng + ?Sized),
 ) -> Result<Array4<F>> {
     check_probability(p)?;
+    // Copied row by row, so that a seed drops the same weights however they lie in memory.
+    let mut kept = Array4::zeros(weights.dim());
+    kept.assign(&weights);
     if p == 0.0 {
-        return Ok(weights.to_owned());
+        return Ok(kept);
     }
     let keep = cast::<F>(1.0 - p);
-    // Copied row by row, so that a seed drops the same weights however they lie in memory.
-    let mut kept = weights.as_standard_layout().into_owned();
     kept.mapv_inplace(|a| {
         if rng.random_bool(p) {
             F::zero()
@@ -427,7 +428,8 @@ impl<F: NdFloat> MultiHeadAttention<F> {
         let weights = masked_softmax(scores.view(), mask)?;
         let kept = drop(&weights)?;
         // concat(head_1, …, head_h) W^O
-        let answers = masked_sum(kept.view(), memory.values.view(), mask)?;
+        let seen = mask.seen_in(scores.view())?;
+        let answers = masked_sum(kept.view(), memory.values.view(), &seen)?;
         let merged = merge_heads(answers.view());
         let output = self.output.apply(merged.view())?;
         Ok(MultiHeadSteps {

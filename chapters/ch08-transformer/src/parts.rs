@@ -172,7 +172,8 @@ impl<F: NdFloat> LayerNorm<F> {
     }
 
     /// The vectors before gain and shift, `x̂ = (x − μ) / σ` with `σ = √(variance + ε)`, and
-    /// the `σ` of each, `batch × n`. The variance divides by the width.
+    /// the `σ` of each, `batch × n`. The variance divides by the width. It may be too large
+    /// for `F`; `x − μ` may not.
     ///
     /// # Errors
     /// As [`LayerNorm::apply`].
@@ -184,13 +185,24 @@ impl<F: NdFloat> LayerNorm<F> {
             self.gain.len()
         );
         let d = cast::<F>(width as f64);
-        let mut standardized = x.to_owned();
+        let mut standardized = Array3::zeros(x.dim());
+        standardized.assign(&x);
         let mut sigmas = Array2::zeros((batch, n));
         for (mut x, sigma) in standardized.rows_mut().into_iter().zip(&mut sigmas) {
             // μ = Σ x / d,  σ² = Σ (x − μ)² / d + ε,  x̂ = (x − μ) / σ
-            let mean = x.sum() / d;
+            let mut mean = x.sum() / d;
+            if mean.is_infinite() {
+                // A sum may leave the range though its mean does not.
+                mean = x.fold(F::zero(), |mean, &x| mean + x / d);
+            }
             x.mapv_inplace(|x| x - mean);
             *sigma = (x.dot(&x) / d + self.eps).sqrt();
+            if sigma.is_infinite() {
+                // So may squares; as shares of the largest they do not, and ε is nothing beside them.
+                let largest = x.fold(F::zero(), |largest, x| x.abs().max(largest));
+                let shares = x.mapv(|x| x / largest);
+                *sigma = largest * (shares.dot(&shares) / d).sqrt();
+            }
             x /= *sigma;
         }
         Ok((standardized, sigmas))
@@ -232,7 +244,11 @@ impl Activation {
             // A NaN stays one, which `max` would hide.
             Self::Relu if x < F::zero() => F::zero(),
             Self::Relu => x,
-            Self::Gelu => x * normal_share_below(x),
+            // Far below 0 there is no share, and −∞ · 0 would be a NaN.
+            Self::Gelu => match normal_share_below(x) {
+                share if share == F::zero() => share,
+                share => x * share,
+            },
         }
     }
 }

@@ -304,7 +304,12 @@ pub fn slope<F: NdFloat>(activation: Activation, x: F) -> F {
         Activation::Gelu => {
             let density =
                 (-x * x / cast(2.0)).exp() / cast(std::f64::consts::TAU.sqrt());
-            normal_share_below(x) + x * density
+            // Far from 0 there is no density, and ∞ · 0 would be a NaN.
+            if density == F::zero() {
+                normal_share_below(x)
+            } else {
+                normal_share_below(x) + x * density
+            }
         }
     }
 }

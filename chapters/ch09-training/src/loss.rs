@@ -3,7 +3,7 @@
 // ANCHOR: loss_imports
 use crate::same_shape;
 use anyhow::{Result, ensure};
-use ch02_softmax::{log_sum_exp, softmax};
+use ch02_softmax::{largest, log_sum_exp, softmax};
 use ch05_multihead::cast;
 use ndarray::{Array3, ArrayView2, ArrayView3, NdFloat};
 // ANCHOR_END: loss_imports
@@ -64,13 +64,18 @@ pub fn cross_entropy<F: NdFloat>(
             right < vocabulary,
             "target {target} is not in a vocabulary of {vocabulary}"
         );
-        // −Σ q_j log p_j = log Σ exp(z_j) − Σ q_j z_j
-        let log_sum = log_sum_exp(logits);
-        let mut expected = hit * logits[right];
-        if smoothing > 0.0 {
-            expected += spread * logits.sum();
+        // −Σ q_j log p_j = log Σ exp(z_j) − Σ q_j z_j, with each z_j less the largest:
+        // beside large scores a logarithm would be rounded away.
+        let largest = largest(logits);
+        let relative = logits.mapv(|z| z - largest);
+        let mut expected = F::zero();
+        if smoothing < 1.0 {
+            expected += hit * relative[right];
         }
-        sum += log_sum - expected;
+        if smoothing > 0.0 {
+            expected += relative.fold(F::zero(), |sum, &z| sum + spread * z);
+        }
+        sum += log_sum_exp(relative.view()) - expected;
         // ∂/∂z_j = (p_j − q_j) / tokens
         d_logits.assign(&softmax(logits));
         d_logits -= spread;

@@ -70,8 +70,9 @@ impl<F: NdFloat> Adam<F> {
     /// Moves every number of the model by at most about `rate`.
     ///
     /// # Errors
-    /// If model and gradient differ in their tables, or from the model this was made for, or the rate
-    /// is not finite; then nothing has moved.
+    /// If model and gradient differ in their tables, or from the model this was made for, the rate
+    /// is not finite, or a gradient is not finite or too large to be squared: it would stay in
+    /// the means for ever. Then nothing has changed.
     pub fn step<L: Learned<F>>(
         &mut self,
         model: &mut L,
@@ -85,6 +86,12 @@ impl<F: NdFloat> Adam<F> {
         same_shape("model and gradient", &counts, "Adam's tables", &own)?;
         for ((name, table), (_, gradient)) in tables.iter().zip(&gradients) {
             same_shape(name, table.shape(), "gradient", gradient.shape())?;
+            let lost = gradient.iter().find(|&&g| !(g * g).is_finite());
+            ensure!(
+                lost.is_none(),
+                "the square of a gradient of {name}, {}, has left its range",
+                lost.unwrap_or(&F::nan())
+            );
         }
         for ((name, table), m) in tables.iter().zip(&self.means) {
             same_shape(name, table.shape(), "Adam's table", m.shape())?;

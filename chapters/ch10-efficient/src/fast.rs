@@ -119,7 +119,7 @@ fn add_product<S: Simd, const V: usize>(
 /// keys they have seen: the state of `Online`, once for every lane.
 // ANCHOR: block
 struct Block<S: Simd, const V: usize> {
-    /// `scale · log₂ e · Qᵀ`, a row for each of the `d_k` columns.
+    /// `scale · Qᵀ`, a row for each of the `d_k` columns.
     queries: Vec<[S::f32s; V]>,
     /// `Eᵀ`, and then its exponentials, a row for each key at hand.
     scores: Vec<[S::f32s; V]>,
@@ -192,19 +192,22 @@ impl<S: Simd, const V: usize> Block<S, V> {
             }
         }
         let lowest = simd.splat_f32s(f32::NEG_INFINITY);
+        let log2e = simd.splat_f32s(std::f32::consts::LOG2_E);
         let (mut factor, mut shift) = (largest, largest);
         for l in 0..V {
             // −∞ − −∞ is not a number; before the first key anything may be subtracted.
             let is_seen = simd.less_than_f32s(lowest, largest[l]);
             shift[l] = simd.select_f32s(is_seen, largest[l], simd.splat_f32s(0.0));
-            factor[l] = exp2(simd, simd.sub_f32s(self.largest[l], shift[l]));
+            let lower = simd.sub_f32s(self.largest[l], shift[l]);
+            factor[l] = exp2(simd, simd.mul_f32s(log2e, lower));
         }
         self.largest = largest;
         let mut sum = [simd.splat_f32s(0.0); V];
         for e in &mut self.scores[..n] {
             for l in 0..V {
-                // exp(e − max) = 2^(log₂e e − log₂e max): the queries hold log₂e
-                e[l] = exp2(simd, simd.sub_f32s(e[l], shift[l]));
+                // exp(e − max) = 2^(log₂e (e − max))
+                let lower = simd.sub_f32s(e[l], shift[l]);
+                e[l] = exp2(simd, simd.mul_f32s(log2e, lower));
                 sum[l] = simd.add_f32s(sum[l], e[l]);
             }
         }
@@ -254,9 +257,9 @@ impl<S: Simd, const V: usize> Block<S, V> {
 // ANCHOR: job
 struct Job<'a> {
     sizes: Sizes,
-    visible: Visible<'a>,
-    /// What the mask beside the rule allows this head, `m × n`.
-    allowed: Option<ArrayView2<'a, bool>>,
+    visible: &'a Visible<'a>,
+    /// What each mask beside the rule allows this head, `m × n`.
+    allowed: Vec<ArrayView2<'a, bool>>,
     /// The first of the queries.
     first: usize,
     queries: &'a [f32],
@@ -274,7 +277,7 @@ impl Job<'_> {
     fn run<S: Simd, const V: usize>(mut self, simd: S) {
         let Sizes { m, n, d_k, d_v, .. } = self.sizes;
         // Sizes has seen to it that the width is not 0.
-        let scale = scale::<f32>(d_k).unwrap_or(1.0) * std::f32::consts::LOG2_E;
+        let scale = scale::<f32>(d_k).unwrap_or(1.0);
         let mut block = Block::<S, V>::new(simd, &self.sizes);
         let output = std::mem::take(&mut self.output);
         let lanes = V * S::F32_LANES;
@@ -312,18 +315,21 @@ impl Job<'_> {
                 spans.iter().map(move |s| s.contains(&j))
             });
         }
-        let Some(allowed) = self.allowed else { return };
-        if allowed.strides()[0] == 0 {
-            // A mask about keys alone, such as padding: a row of scores at a time.
-            let lanes = scores.len() / columns.len();
-            for (scores, j) in scores.chunks_exact_mut(lanes).zip(columns) {
-                if !allowed[[rows.start, j]] {
-                    scores.fill(f32::NEG_INFINITY);
+        for allowed in &self.allowed {
+            if allowed.strides()[0] == 0 {
+                // A mask about keys alone, such as padding: a row of scores at a time.
+                let lanes = scores.len() / columns.len();
+                for (scores, j) in
+                    scores.chunks_exact_mut(lanes).zip(columns.clone())
+                {
+                    if !allowed[[rows.start, j]] {
+                        scores.fill(f32::NEG_INFINITY);
+                    }
                 }
+            } else {
+                let column = |j| rows.clone().map(move |i| allowed[[i, j]]);
+                forbid(scores, &columns, column);
             }
-        } else {
-            let column = |j| rows.clone().map(move |i| allowed[[i, j]]);
-            forbid(scores, &columns, column);
         }
     }
 }
@@ -406,12 +412,12 @@ pub fn fast_attention(
 ///
 /// # Errors
 /// As [`fast_attention`].
-pub fn fast_attention_on(
+pub fn fast_attention_on<'a>(
     arch: Arch,
     queries: ArrayView4<f32>,
     keys: ArrayView4<f32>,
     values: ArrayView4<f32>,
-    visible: &Visible,
+    visible: &'a Visible<'a>,
 ) -> Result<Array4<f32>> {
     let sizes = Sizes::new(queries, keys, values, visible)?;
     let Sizes {
@@ -432,21 +438,23 @@ pub fn fast_attention_on(
         return Ok(output);
     }
     let shape = (batch, heads, m, n);
-    let mask = visible.mask().map(|mask| mask.fit(shape)).transpose()?;
+    let masks = visible.masks().iter().map(|mask| mask.fit(shape));
+    let masks: Vec<_> = masks.collect::<Result<_>>()?;
     let (queries, keys, values) = (flat(&queries), flat(&keys), flat(&values));
     let mut jobs = Vec::new();
     let answers = output.as_slice_mut().expect("a new array lies in order");
     for (head, answers) in answers.chunks_mut(m * d_v).enumerate() {
         let (queries, kv) = (&queries[head * m * d_k..], head / group * n);
+        let of_head = |mask: ArrayView4<'a, bool>| {
+            mask.index_axis_move(Axis(0), head / heads)
+                .index_axis_move(Axis(0), head % heads)
+        };
         for (number, output) in answers.chunks_mut(QUERIES * d_v).enumerate() {
             let first = number * QUERIES;
             jobs.push(Job {
                 sizes,
-                visible: *visible,
-                allowed: mask.map(|mask| {
-                    mask.index_axis_move(Axis(0), head / heads)
-                        .index_axis_move(Axis(0), head % heads)
-                }),
+                visible,
+                allowed: masks.iter().copied().map(of_head).collect(),
                 first,
                 queries: &queries[first * d_k..],
                 keys: &keys[kv * d_k..(kv + n) * d_k],

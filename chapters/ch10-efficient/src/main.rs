@@ -258,12 +258,16 @@ fn merging() -> Result<()> {
     ] {
         println!(
             "{name:<9}  log-sum-exp {:6.3}   output {:6.3}",
-            part.log_sum_exp[[0, 0, 0]],
+            part.log_sum_exp()[[0, 0, 0]],
             part.output.slice(s![0, 0, 0, ..])
         );
     }
     let shares = softmax(
-        array![left.log_sum_exp[[0, 0, 0]], right.log_sum_exp[[0, 0, 0]]].view(),
+        array![
+            left.log_sum_exp()[[0, 0, 0]],
+            right.log_sum_exp()[[0, 0, 0]]
+        ]
+        .view(),
     );
     println!("shares of the two parts = {shares:.3}");
     println!(

@@ -2,10 +2,10 @@
 
 // ANCHOR: imports
 use anyhow::{Result, ensure};
-use ch02_softmax::{log_sum_exp, softmax};
+use ch02_softmax::largest;
 use ndarray::{
-    Array1, Array2, Array3, Array4, ArrayView1, ArrayView2, Axis, NdFloat, Zip,
-    array,
+    Array1, Array2, Array3, Array4, ArrayView1, ArrayView2, NdFloat, Zip, array,
+    aview1, s,
 };
 // ANCHOR_END: imports
 
@@ -54,13 +54,7 @@ impl<F: NdFloat> Online<F> {
             self.mixed.len()
         );
         // max' = max(max, e_1, …, e_n); a NaN stays.
-        let largest = scores.fold(self.largest, |largest, &e| {
-            if largest.is_nan() || e <= largest {
-                largest
-            } else {
-                e
-            }
-        });
+        let largest = largest(aview1(&[self.largest, largest(scores)]));
         if largest == F::neg_infinity() {
             return Ok(());
         }
@@ -98,9 +92,10 @@ pub struct Partial<F> {
     /// The answers as if there were no other keys, `(batch, heads, m, d_v)`; zeros
     /// where no key might be seen.
     pub output: Array4<F>,
-    /// The log-sum-exp of the scores, `(batch, heads, m)`; −∞ where no key might be
-    /// seen.
-    pub log_sum_exp: Array3<F>,
+    /// The largest score, `(batch, heads, m)`; −∞ where no key might be seen.
+    pub largest: Array3<F>,
+    /// `Σ exp(e_j − largest)`, `(batch, heads, m)`; 0 where no key might be seen.
+    pub sum: Array3<F>,
 }
 
 impl<F: NdFloat> Partial<F> {
@@ -109,8 +104,18 @@ impl<F: NdFloat> Partial<F> {
     pub fn empty((batch, heads, m, d_v): (usize, usize, usize, usize)) -> Self {
         Self {
             output: Array4::zeros((batch, heads, m, d_v)),
-            log_sum_exp: Array3::from_elem((batch, heads, m), F::neg_infinity()),
+            largest: Array3::from_elem((batch, heads, m), F::neg_infinity()),
+            sum: Array3::zeros((batch, heads, m)),
         }
+    }
+
+    /// The log-sum-exp of the scores, `(batch, heads, m)`; −∞ where no key might be
+    /// seen. To be looked at: beside a large score the logarithm of the sum is rounded
+    /// away, so [`merge`] keeps the two apart.
+    pub fn log_sum_exp(&self) -> Array3<F> {
+        Zip::from(&self.largest)
+            .and(&self.sum)
+            .map_collect(|&largest, &sum| largest + sum.ln())
     }
 }
 // ANCHOR_END: partial
@@ -128,11 +133,13 @@ pub fn merge<F: NdFloat>(
     right: &Partial<F>,
 ) -> Result<Partial<F>> {
     for part in [left, right] {
-        let ((batch, heads, m, _), sums) = (part.output.dim(), &part.log_sum_exp);
+        let (batch, heads, m, _) = part.output.dim();
+        let queries = (batch, heads, m);
         ensure!(
-            sums.dim() == (batch, heads, m),
-            "outputs are for {batch} × {heads} × {m} queries but log-sum-exps for {:?}",
-            sums.dim()
+            part.largest.dim() == queries && part.sum.dim() == queries,
+            "outputs are for {batch} × {heads} × {m} queries but largest scores for {:?} and sums for {:?}",
+            part.largest.dim(),
+            part.sum.dim()
         );
     }
     ensure!(
@@ -142,22 +149,27 @@ pub fn merge<F: NdFloat>(
         right.output.dim()
     );
     let mut merged = left.clone();
-    Zip::from(merged.output.lanes_mut(Axis(3)))
-        .and(right.output.lanes(Axis(3)))
-        .and(&mut merged.log_sum_exp)
-        .and(&right.log_sum_exp)
-        .for_each(|mut ours, theirs, sum, &their_sum| {
-            // Two keys, as it were, whose scores are the log-sum-exps.
-            let sums = array![*sum, their_sum];
-            let shares = softmax(sums.view());
-            // Nothing comes from a part that has seen nothing, not even 0 · NaN.
-            let weigh = |part: usize, r: F| match sums[part] {
-                sum if sum == F::neg_infinity() => F::zero(),
-                _ => shares[part] * r,
-            };
-            ours.zip_mut_with(&theirs, |r, &s| *r = weigh(0, *r) + weigh(1, s));
-            *sum = log_sum_exp(sums.view());
+    for (place, max) in merged.largest.indexed_iter_mut() {
+        let both = [left.largest[place], right.largest[place]];
+        *max = largest(aview1(&both));
+        // Each sum relative to max': times exp(max − max') ≤ 1. A part that has seen
+        // nothing has none.
+        let sums = [left, right].map(|part| match part.largest[place] {
+            own if own == F::neg_infinity() => None,
+            own => Some(part.sum[place] * (own - *max).exp()),
         });
+        let [ours, theirs] = sums.map(|sum| sum.unwrap_or(F::zero()));
+        merged.sum[place] = ours + theirs;
+        // Each part's share is its sum by the sum of both. Nothing comes from a part
+        // that has seen nothing, not even 0 · NaN.
+        let share = sums.map(|sum| sum.map(|sum| sum / (ours + theirs)));
+        let weigh = |part: usize, r: F| share[part].map_or(F::zero(), |a| a * r);
+        let (b, h, i) = place;
+        let mut output = merged.output.slice_mut(s![b, h, i, ..]);
+        output.zip_mut_with(&right.output.slice(s![b, h, i, ..]), |r, &s| {
+            *r = weigh(0, *r) + weigh(1, s);
+        });
+    }
     Ok(merged)
 }
 // ANCHOR_END: merge

@@ -4,7 +4,7 @@
 use anyhow::{Context, Result, bail, ensure};
 use ch01_alignment::batched_scores;
 use ch03_scaled::scale;
-use ch04_masks::{Mask, Shape, masked_softmax, masked_sum};
+use ch04_masks::{Mask, Shape, attend_masked};
 use ch05_multihead::{merge_heads, split_heads};
 use ch10_efficient::{Sizes, Visible, repeat_heads};
 use ndarray::{
@@ -133,9 +133,9 @@ impl<F: NdFloat> OnnxAttention<F> {
         let shape = (batch, heads, m, n);
         let (added, given) = read_mask(inputs.mask.as_ref(), shape)?;
         let mask = (&given & &self.rule(shape, past, inputs.lengths)?)?;
-        let masked = forbid(&capped + &added, &mask)?;
-        let weights = masked_softmax(masked.view(), &mask)?;
-        let answers = masked_sum(weights.view(), every_value.view(), &mask)?;
+        let masked = mask.hide(&capped + &added)?;
+        let attention = attend_masked(masked.view(), every_value.view(), &mask)?;
+        let (answers, weights) = (attention.output, attention.weights);
 
         Ok(OnnxAnswer {
             output: match inputs.queries.ndim() {
@@ -328,16 +328,5 @@ impl<F: NdFloat> OnnxAttention<F> {
         });
         &near & &padding
     }
-}
-
-/// −∞ wherever the mask forbids.
-fn forbid<F: NdFloat>(mut scores: Array4<F>, mask: &Mask) -> Result<Array4<F>> {
-    let allowed = mask.fit(scores.dim())?;
-    scores.zip_mut_with(&allowed, |e, &allowed| {
-        if !allowed {
-            *e = F::neg_infinity();
-        }
-    });
-    Ok(scores)
 }
 // ANCHOR_END: masks

@@ -2,11 +2,11 @@
 
 // ANCHOR: imports
 use anyhow::{Result, ensure};
-use ch02_softmax::log_sum_exp;
+use ch02_softmax::largest;
 use ch03_scaled::scale;
-use ch04_masks::{Mask, batched_scaled_scores, masked_softmax, masked_sum};
+use ch04_masks::{Mask, attend_masked, batched_scaled_scores};
 use ch10_efficient::{Partial, Visible, group_size, merge, repeat_heads};
-use ndarray::{Array4, ArrayView4, Axis, NdFloat, s};
+use ndarray::{Array3, Array4, ArrayView4, Axis, NdFloat, Zip, s};
 // ANCHOR_END: imports
 
 /// The sizes of an attention whose shapes fit each other.
@@ -59,7 +59,7 @@ impl Sizes {
             "there are {batch} sequences of queries but {key_batch} of keys"
         );
         let group = group_size(heads, kv_heads)?;
-        if let Some(mask) = visible.mask() {
+        for mask in visible.masks() {
             mask.fit((batch, heads, m, n))?;
         }
         Ok(Self {
@@ -75,7 +75,7 @@ impl Sizes {
 }
 // ANCHOR_END: sizes
 
-/// Attention over a part of the keys: chapter 4's answers, with the log-sum-exp that
+/// Attention over a part of the keys: chapter 4's answers, with the largest score and the sum that
 /// [`merge`] needs.
 ///
 /// `queries` are `(batch, heads, m, d_k)`, `keys` are `(batch, heads, n, d_k)`, `values` are
@@ -90,20 +90,23 @@ pub fn partial_attention<F: NdFloat>(
     values: ArrayView4<F>,
     mask: &Mask,
 ) -> Result<Partial<F>> {
-    let mut scores = batched_scaled_scores(queries, keys)?;
-    let weights = masked_softmax(scores.view(), mask)?;
-    let output = masked_sum(weights.view(), values, mask)?;
-    // log Σ exp(e_j) over the keys that may be seen
-    let allowed = mask.fit(scores.dim())?;
-    scores.zip_mut_with(&allowed, |e, &allowed| {
-        if !allowed {
-            *e = F::neg_infinity();
-        }
-    });
-    let log_sum_exp = scores.map_axis(Axis(3), log_sum_exp);
+    let scores = mask.hide(batched_scaled_scores(queries, keys)?)?;
+    let output = attend_masked(scores.view(), values, mask)?.output;
+    // max e_j and Σ exp(e_j − max) over the keys that may be seen
+    let largest = scores.map_axis(Axis(3), largest);
+    let mut sum = Array3::zeros(largest.dim());
+    Zip::from(&mut sum)
+        .and(&largest)
+        .and(scores.lanes(Axis(3)))
+        .for_each(|sum, &largest, row| {
+            if largest != F::neg_infinity() {
+                *sum = row.fold(F::zero(), |sum, &e| sum + (e - largest).exp());
+            }
+        });
     Ok(Partial {
         output,
-        log_sum_exp,
+        largest,
+        sum,
     })
 }
 // ANCHOR_END: partial_attention
@@ -112,8 +115,8 @@ pub fn partial_attention<F: NdFloat>(
 /// its weights.
 ///
 /// `queries` are `(batch, heads, m, d_k)`, `keys` are `(batch, kv_heads, n, d_k)`, `values` are
-/// `(batch, kv_heads, n, d_v)`, the result is `(batch, heads, m, d_v)`. A mask beside the rule
-/// stretches to `(batch, heads, m, n)`.
+/// `(batch, kv_heads, n, d_v)`, the result is `(batch, heads, m, d_v)`. Masks beside the rule
+/// stretch to `(batch, heads, m, n)`.
 ///
 /// # Errors
 /// If the tile is 0, or as [`Sizes::new`].

@@ -6,15 +6,15 @@ use ch04_masks::Mask;
 use std::ops::Range;
 // ANCHOR_END: imports
 
-/// What `m` queries may see of `n` keys: a rule about positions, and perhaps a mask besides. A
+/// What `m` queries may see of `n` keys: a rule about positions, and perhaps masks besides. A
 /// table of m × n entries is never made of the rule.
 // ANCHOR: visible
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Visible<'a> {
     /// How many keys a query sees at most, up to its own position; `None` if it
     /// sees all.
     reach: Option<usize>,
-    mask: Option<&'a Mask>,
+    masks: Vec<&'a Mask>,
 }
 
 impl<'a> Visible<'a> {
@@ -22,7 +22,7 @@ impl<'a> Visible<'a> {
     pub fn everything() -> Self {
         Self {
             reach: None,
-            mask: None,
+            masks: vec![],
         }
     }
 
@@ -31,7 +31,7 @@ impl<'a> Visible<'a> {
     pub fn causal() -> Self {
         Self {
             reach: Some(usize::MAX),
-            mask: None,
+            masks: vec![],
         }
     }
 
@@ -46,28 +46,26 @@ impl<'a> Visible<'a> {
         );
         Ok(Self {
             reach: Some(width),
-            mask: None,
+            masks: vec![],
         })
     }
 
-    /// Of what the rule lets be seen, only what the mask allows.
-    pub fn and(self, mask: &'a Mask) -> Self {
-        Self {
-            mask: Some(mask),
-            ..self
-        }
+    /// Of what may be seen so far, only what the mask allows, too.
+    pub fn and(mut self, mask: &'a Mask) -> Self {
+        self.masks.push(mask);
+        self
     }
 
-    /// The mask that stands beside the rule.
-    pub fn mask(&self) -> Option<&'a Mask> {
-        self.mask
+    /// The masks that stand beside the rule; all of them hold.
+    pub fn masks(&self) -> &[&'a Mask] {
+        &self.masks
     }
 }
 // ANCHOR_END: visible
 
 // ANCHOR: span
 impl Visible<'_> {
-    /// The keys that the rule, without the mask, shows to query `i` of `m`, where
+    /// The keys that the rule, without the masks, shows to query `i` of `m`, where
     /// there are `n` keys.
     pub fn span(&self, i: usize, m: usize, n: usize) -> Range<usize> {
         let Some(reach) = self.reach else {
@@ -98,14 +96,15 @@ impl Visible<'_> {
         (batch, heads): (usize, usize),
     ) -> Mask {
         let spans: Vec<_> = rows.clone().map(|i| self.span(i, m, n)).collect();
-        let shape = match self.mask {
-            None => (1, 1, rows.len(), columns.len()),
-            Some(_) => (batch, heads, rows.len(), columns.len()),
+        let (batch, heads) = match self.masks.len() {
+            0 => (1, 1),
+            _ => (batch, heads),
         };
+        let shape = (batch, heads, rows.len(), columns.len());
         Mask::from_fn(shape, |b, h, i, j| {
             let (row, column) = (rows.start + i, columns.start + j);
             spans[i].contains(&column)
-                && self.mask.is_none_or(|mask| mask.allows(b, h, row, column))
+                && self.masks.iter().all(|mask| mask.allows(b, h, row, column))
         })
     }
 }

@@ -220,7 +220,7 @@ proptest! {
         let whole = part(0, n);
         assert_near(&left.output, &whole.output, 1e-12);
         assert_near(&right.output, &whole.output, 1e-12);
-        let sums = |part: &Partial<f64>| part.log_sum_exp.clone().insert_axis(Axis(3));
+        let sums = |part: &Partial<f64>| part.log_sum_exp().insert_axis(Axis(3));
         for part in [&left, &right] {
             for (&found, &right) in sums(part).iter().zip(&sums(&whole)) {
                 assert!(found == right || (found - right).abs() < 1e-12, "{found} is not {right}");
@@ -639,19 +639,28 @@ fn partials_that_do_not_fit() {
     let large = Partial::<f64>::empty((1, 1, 2, 4));
     assert!(merge(&small, &large).is_err());
     let torn = Partial {
-        log_sum_exp: Array3::zeros((1, 1, 5)),
+        largest: Array3::zeros((1, 1, 5)),
         ..small.clone()
     };
     assert!(merge(&small, &torn).is_err());
+    let torn = Partial {
+        sum: Array3::zeros((1, 1, 5)),
+        ..small.clone()
+    };
+    assert!(merge(&torn, &small).is_err());
     assert_eq!(merge(&small, &small).unwrap(), small);
 }
 
 /// Some programs answer NaN where a query sees nothing. It weighs nothing either.
 #[test]
 fn a_part_that_has_seen_nothing_does_not_matter() {
-    let part = |output: f64, log_sum_exp: f64| Partial {
+    let part = |output: f64, largest: f64| Partial {
         output: Array4::from_elem((1, 1, 1, 2), output),
-        log_sum_exp: Array3::from_elem((1, 1, 1), log_sum_exp),
+        largest: Array3::from_elem((1, 1, 1), largest),
+        sum: Array3::from_elem(
+            (1, 1, 1),
+            if largest.is_finite() { 1.25 } else { 0.0 },
+        ),
     };
     let real = part(2.0, 1.5);
     for poison in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
