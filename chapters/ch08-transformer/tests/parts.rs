@@ -445,3 +445,38 @@ fn a_residual_refuses_what_does_not_fit() {
         );
     }
 }
+
+/// The squares of such numbers, or their sum, are above the largest float; the result is not.
+#[test]
+fn layer_norm_of_numbers_whose_squares_leave_the_range() {
+    let norm = LayerNorm::<f32>::fresh(4).unwrap();
+    for size in [1.0_f32, 1e19, 1e30, 8e37] {
+        for sign in [1.0, -1.0] {
+            let x = array![[[1.0, 2.0, 3.0, 4.0]]] * (sign * size);
+            let (found, sigmas) = norm.standardized(x.view()).unwrap();
+            let right =
+                array![-1.341_640_8_f32, -0.447_213_6, 0.447_213_6, 1.341_640_8]
+                    * sign;
+            let far = found.iter().zip(&right).any(|(x, y)| (x - y).abs() > 2e-5);
+            assert!(!far, "{found} at a size of {size}");
+            assert!(sigmas[[0, 0]].is_finite());
+        }
+    }
+    // Infinity has no place among others.
+    let x = array![[[f32::INFINITY, 0.0, 1.0, 2.0]]];
+    assert!(norm.apply(x.view()).unwrap().iter().any(|x| x.is_nan()));
+}
+
+#[test]
+fn gelu_at_the_ends_of_the_range() {
+    fn ends<F: ndarray::NdFloat>() {
+        let gelu = |x: F| Activation::Gelu.apply(x);
+        assert_eq!(gelu(F::infinity()), F::infinity());
+        assert_eq!(gelu(F::max_value()), F::max_value());
+        assert_eq!(gelu(F::neg_infinity()), F::zero());
+        assert_eq!(gelu(F::min_value()), F::zero());
+        assert!(gelu(F::nan()).is_nan());
+    }
+    ends::<f32>();
+    ends::<f64>();
+}

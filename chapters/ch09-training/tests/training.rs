@@ -2,13 +2,14 @@
 //! learned from nothing.
 
 use ch02_softmax::softmax;
-use ch08_transformer::{Learned, Mode, PAD, Transformer};
+use ch08_transformer::{Activation, LayerNorm, Learned, Mode, PAD, Transformer};
+use ch09_training::backward::{layer_norm, slope};
 use ch09_training::dates::{Example, Split};
 use ch09_training::loss::cross_entropy;
 use ch09_training::optimizer::{Adam, Schedule};
 use ch09_training::task::{BEGIN, Batch, END, Vocabulary, examples};
 use ch09_training::trainer::*;
-use ndarray::{Array1, Array2, array, s};
+use ndarray::{Array1, Array2, Array3, array, s};
 use rayon::ThreadPoolBuilder;
 
 /// A plan for a model so small that a step takes no time, with dropout and smoothing.
@@ -503,5 +504,90 @@ fn the_first_step_of_adam_is_as_long_as_the_rate() {
         for (now, before) in numbers(&model).iter().zip(numbers(&before)) {
             assert!((before - now - 0.25).abs() < 1e-4, "{before} to {now}");
         }
+    }
+}
+
+/// What cannot be squared would stay in Adam's means for ever.
+#[test]
+fn adam_refuses_what_it_could_not_forget() {
+    let trainer = trainer(plain());
+    let before = trainer.model.clone();
+    let fresh = Adam::new(&before, [0.9, 0.98], 1e-9).unwrap();
+    for bad in [f32::NAN, f32::INFINITY, 1e30, -1e20] {
+        let mut gradient = blank(&before);
+        // Only the last number of the last table.
+        let mut tables = gradient.tables_mut();
+        let (_, table) = tables.last_mut().unwrap();
+        *table.iter_mut().last().unwrap() = bad;
+        drop(tables);
+        let (mut model, mut adam) = (before.clone(), fresh.clone());
+        let error = adam.step(&mut model, &gradient, 0.1).unwrap_err();
+        assert!(error.to_string().contains("has left its range"), "{error}");
+        assert!(
+            model == before && adam == fresh,
+            "something has moved at {bad}"
+        );
+    }
+}
+
+#[test]
+fn the_cross_entropy_of_large_scores() {
+    let loss = |logits: [f32; 2], smoothing| {
+        let logits = Array3::from_shape_vec((1, 1, 2), logits.to_vec()).unwrap();
+        let loss = cross_entropy(logits.view(), array![[1]].view(), PAD, smoothing);
+        loss.unwrap().mean
+    };
+    for size in [1.0, 1e4, 1e6, 1e8, 1e30, f32::MAX] {
+        for z in [size, -size] {
+            for smoothing in [0.0, 0.1, 1.0] {
+                let found = loss([z, z], smoothing);
+                let right = std::f32::consts::LN_2;
+                assert!(
+                    (found - right).abs() < 1e-6,
+                    "{found} at {z}, {smoothing}"
+                );
+            }
+        }
+    }
+    // Scores 1 apart, wherever they are.
+    assert!((loss([4096.0, 4095.0], 0.0) - loss([1.0, 0.0], 0.0)).abs() < 1e-6);
+    let none = f32::NEG_INFINITY;
+    for smoothing in [0.0, 0.1, 1.0] {
+        assert_eq!(loss([0.0, none], smoothing), f32::INFINITY);
+    }
+    assert_eq!(loss([none, 0.0], 0.0), 0.0);
+}
+
+#[test]
+fn slopes_of_gelu_at_the_ends_of_the_range() {
+    for (x, right) in [
+        (f32::INFINITY, 1.0),
+        (1e20, 1.0),
+        (-1e20, 0.0),
+        (f32::NEG_INFINITY, 0.0),
+    ] {
+        assert_eq!(slope(Activation::Gelu, x), right, "at {x}");
+    }
+    assert!(slope(Activation::Gelu, f32::NAN).is_nan());
+}
+
+#[test]
+fn the_gradient_of_layer_norm_far_out_is_finite() {
+    let norm = LayerNorm::<f32>::fresh(4).unwrap();
+    let mut gradient = norm.clone();
+    let x = array![[[1e30_f32, 2e30, 3e30, 4e30]]];
+    let d_y = array![[[1e10, -2e10, 0.5e10, 3e10]]];
+    let d_x = layer_norm(&norm, x.view(), d_y.view(), &mut gradient).unwrap();
+    // As at an ordinary size, divided by how much larger this one is.
+    let near = array![[[1.0, 2.0, 3.0, 4.0]]];
+    let right =
+        layer_norm(&norm, near.view(), d_y.view(), &mut gradient.clone()).unwrap();
+    for (&found, &right) in d_x.iter().zip(&right) {
+        let right = right * 1e-30;
+        assert!(
+            (found - right).abs() <= 1e-4 * right.abs().max(1e-21),
+            "{found}, not {right}"
+        );
+        assert!(found != 0.0);
     }
 }
