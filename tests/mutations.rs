@@ -1,4 +1,4 @@
-//! How each mistake would be caught: twenty-seven mutations of the chapters' code, one at a time in a
+//! How each mistake would be caught: mutations of the chapters' code, one at a time in a
 //! copy, and the chapters' own tests must notice every one.
 
 use anyhow::{Context, Result, ensure};
