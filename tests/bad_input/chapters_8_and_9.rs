@@ -9,9 +9,9 @@ use ch05_multihead::{MultiHeadAttention, Projection};
 use ch08_transformer::*;
 use ch09_training::dates::{self, Example, Language, Split};
 use ch09_training::optimizer::{Adam, Schedule, clip};
+use ch09_training::reading::{as_read, is_one_date};
 use ch09_training::task::{self, BEGIN, Batch, END, UNKNOWN, Vocabulary, padded};
 use ch09_training::trainer::{self, Plan, Trainer, blank};
-use ch09_training::reading::{as_read, is_one_date};
 use ch09_training::translate::{Translation, translate};
 use ch09_training::{alignment, backward, check, layers, loss, nonsense, study, weights};
 use ndarray::{Array2, Array3, array};
@@ -1855,7 +1855,9 @@ fn at_work(table: &mut Table) {
     table
         .of("ch09_training::translate::Translation::is_day")
         .gives("nothing", move || !written("", &[]).is_day())
-        .gives("other characters", move || !written("２０２6", &[]).is_day())
+        .gives("other characters", move || {
+            !written("２０２6", &[]).is_day()
+        })
         .gives("no day", move || !written("2026-02-30", &[]).is_day());
     table
         .of("ch09_training::reading::as_read")
