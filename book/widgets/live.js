@@ -95,6 +95,8 @@
           const head = row === 0 || column === 0;
           const cell = document.createElement(head ? 'th' : 'td');
           if (head) cell.scope = row === 0 ? 'col' : 'row';
+          // A text of the reader's may run from right to left.
+          cell.dir = 'auto';
           cell.textContent = text;
           tr.append(cell);
         });

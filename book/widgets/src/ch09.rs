@@ -16,8 +16,9 @@ use crate::{Control, Kind, Live, State, View, heads};
 pub(crate) const LANGUAGES: Live = Live {
     chapter: "ch09",
     figure: "languages",
-    hint: "Write a date as you would, in any of the languages, and let the model write: each row shows what it \
-           looks at for one character.",
+    hint: "Write a date as you would, in English, German, French, or Chinese in traditional or simplified \
+           characters, or in digits alone, and let the model write: each row shows what it looks at for one \
+           character. A text has room for 32 characters.",
     part: "dates",
     controls,
     draw,
@@ -123,7 +124,13 @@ fn draw(state: &mut State) -> Result<View> {
         ]);
         let mut read = Read::of(&translation, &translation.read)?;
         read.written = read.written.chars().take(written).collect();
-        said.push(format!("{text}: {} ({sure})", read.written));
+        // Isolated, so that a text from right to left does not turn what follows it.
+        said.push(format!("\u{2068}{text}\u{2069}: {} ({sure})", read.written));
+        if text.chars().count() >= LONGEST {
+            said.push(format!(
+                "there is room for {LONGEST} characters and no more"
+            ));
+        }
         reads.push(read);
     }
     Ok(View {

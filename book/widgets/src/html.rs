@@ -103,7 +103,7 @@ fn field(control: &Control, shown: &str, figure: &str) -> String {
         Kind::Text { longest } => labelled(
             "text",
             format!(
-                "<input type=\"text\" id=\"{id}\" data-control maxlength=\"{longest}\" \
+                "<input type=\"text\" dir=\"auto\" id=\"{id}\" data-control maxlength=\"{longest}\" \
                  value=\"{default}\" spellcheck=\"false\" autocapitalize=\"off\">"
             ),
         ),

@@ -396,9 +396,21 @@ fn dates_are_the_trained_models() {
         assert_eq!(cells[0], translation.written);
         assert_eq!(cells[1], number(translation.probability(), 3));
     }
+    // The page judges as the program does.
+    for text in [
+        "31/02/2020",
+        "30 février 2024",
+        "31 avril 2021",
+        "not 3 May 2020",
+    ] {
+        let (_, view) = shown("ch09", "languages", &[("second", text)]);
+        assert_eq!(row(&view, text)[2], "unsure", "{text}");
+    }
+    let (_, view) = shown("ch09", "languages", &[("second", &"1".repeat(32))]);
+    assert!(view.said.contains("room for 32"), "{}", view.said);
     let (_, view) = shown("ch09", "languages", &[("written", "4")]);
     assert!(
-        view.said.contains("2026年11月29日: 2026 ("),
+        view.said.contains("2026年11月29日\u{2069}: 2026 ("),
         "{}",
         view.said
     );

@@ -208,10 +208,10 @@ pub fn dropout<F: NdFloat>(
     Ok(kept)
 }
 
-/// Refuses a probability of dropout that is not at least 0 and below 1.
+/// Checks that a probability of dropout is at least 0 and below 1.
 ///
 /// # Errors
-/// Then.
+/// If it is not.
 pub fn check_probability(p: f64) -> Result<()> {
     ensure!(
         (0.0..1.0).contains(&p),
