@@ -62,7 +62,7 @@
         answer = '!The figure has stopped. Load the page again to go on.';
       }
       if (answer[0] !== '=') return tell(answer.slice(1), true);
-      const [svg, text, values, shown, rows, places] = answer.slice(1).split(GROUP);
+      const [svg, text, values, shown, idle, rows, places] = answer.slice(1).split(GROUP);
       show(svg);
       values.split(UNIT).forEach((value, i) => write(controls[i], value));
       shown.split(UNIT).forEach((text, i) => {
@@ -70,6 +70,7 @@
         outputs[i].textContent = text;
         controls[i].setAttribute('aria-valuetext', text);
       });
+      idle.split(UNIT).forEach((idle, i) => { controls[i].disabled = idle !== ''; });
       fill(table(rows));
       place(places ? table(places) : []);
       if (!quiet) tell(text, false);

@@ -115,6 +115,8 @@ fn draw(state: &mut State) -> Result<View> {
         state.show(name, shown)?;
     }
     let name = state.choice("mask")?;
+    state.rest("real", !matches!(name, "padding" | "both"))?;
+    state.rest("width", name != "window")?;
     let (mask, [title, what, opposite]) = mask(state, name, (m, n))?;
     let allowed = mask.fit((1, 1, m, n))?.slice(s![0, 0, .., ..]).to_owned();
     let flipped = allowed.mapv(|allowed| !allowed);

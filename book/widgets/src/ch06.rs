@@ -53,6 +53,8 @@ fn draw(state: &mut State) -> Result<View> {
         (1..=MOST).contains(&n),
         "There is room for one to {MOST} words, not {n}."
     );
+    let all_alike = words.iter().all(|word| *word == words[0]);
+    state.rest("shuffle", all_alike)?;
     // Each press of the button moves the words once.
     if shuffles != state.whole("shuffled")? {
         let before = words.clone();

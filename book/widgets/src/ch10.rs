@@ -51,6 +51,8 @@ fn controls() -> Result<Vec<Control>> {
         Control::new("scores", "scores", text(80), spelled(scores.to_vec())),
         Control::new("values", "values", text(120), pairs.join(", ")),
         Control::new("counted", "keys in a tile before", Kind::Hidden, 1),
+        Control::new("held", "blocks read before", Kind::Hidden, scores.len()),
+        Control::new("keys", "keys to be read", Kind::Hidden, scores.len()),
     ])
 }
 
@@ -68,14 +70,23 @@ fn draw(state: &mut State) -> Result<View> {
         _ => 4,
     };
     let tiles = read_in_tiles(scores.view(), values.view(), tile)?;
-    // As many keys as before, if the tiles have become larger or smaller.
-    let (mut read, counted) = (state.whole("read")?, state.whole("counted")?);
-    if counted != tile {
-        read = (read * counted.clamp(1, MOST)).div_ceil(tile);
-        state.set("counted", tile)?;
+    // How many keys are to be read changes only when the reader moves the slider: not with larger tiles,
+    // nor for good while a row that is being written has fewer scores.
+    let (moved, counted) = (state.whole("read")?, state.whole("counted")?);
+    let keys = if moved == state.whole("held")? {
+        state.whole("keys")?
+    } else {
+        moved * counted.clamp(1, MOST)
+    };
+    let read = keys.div_ceil(tile).clamp(1, tiles.len());
+    for (name, value) in [
+        ("read", read),
+        ("held", read),
+        ("keys", keys),
+        ("counted", tile),
+    ] {
+        state.set(name, value)?;
     }
-    let read = read.clamp(1, tiles.len());
-    state.set("read", read)?;
     state.show("read", format!("{read} of {}", tiles.len()))?;
 
     let mut table = vec![heads([

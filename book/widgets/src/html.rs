@@ -25,8 +25,9 @@ pub fn html(live: &Live) -> Result<String> {
          <fieldset class=\"live-controls\" disabled>",
         escape(live.hint)
     );
-    for (control, shown) in controls.iter().zip(state.shown()) {
-        html += &field(control, shown, &id);
+    let states = state.shown().iter().zip(state.idle());
+    for (control, (shown, &idle)) in controls.iter().zip(states) {
+        html += &field(control, shown, idle, &id);
     }
     html += "<button type=\"reset\">Reset</button></fieldset></form>";
     html += &spoken(&view);
@@ -57,7 +58,7 @@ fn spoken(view: &View) -> String {
 }
 
 /// One control with its label.
-fn field(control: &Control, shown: &str, figure: &str) -> String {
+fn field(control: &Control, shown: &str, idle: bool, figure: &str) -> String {
     let Control {
         name,
         label,
@@ -66,6 +67,11 @@ fn field(control: &Control, shown: &str, figure: &str) -> String {
     } = control;
     let id = format!("{figure}-{name}");
     let (label, default) = (escape(label), escape(default));
+    let data = if idle {
+        "data-control disabled"
+    } else {
+        "data-control"
+    };
     let labelled = |kind: &str, field: String| {
         format!(
             "<div class=\"live-control live-{kind}\"><label for=\"{id}\">{label}</label>{field}</div>"
@@ -87,7 +93,7 @@ fn field(control: &Control, shown: &str, figure: &str) -> String {
             labelled(
                 "slider",
                 format!(
-                    "<input type=\"range\" id=\"{id}\" data-control min=\"{min}\" max=\"{max}\" \
+                    "<input type=\"range\" id=\"{id}\" {data} min=\"{min}\" max=\"{max}\" \
                      step=\"{step}\" value=\"{default}\" aria-valuetext=\"{shown}\">\
                      <output for=\"{id}\">{shown}</output>{run}"
                 ),
@@ -96,14 +102,14 @@ fn field(control: &Control, shown: &str, figure: &str) -> String {
         Kind::Number { min, max, step } => labelled(
             "number",
             format!(
-                "<input type=\"number\" id=\"{id}\" data-control min=\"{min}\" max=\"{max}\" \
+                "<input type=\"number\" id=\"{id}\" {data} min=\"{min}\" max=\"{max}\" \
                  step=\"{step}\" value=\"{default}\" inputmode=\"decimal\">"
             ),
         ),
         Kind::Text { longest } => labelled(
             "text",
             format!(
-                "<input type=\"text\" dir=\"auto\" id=\"{id}\" data-control maxlength=\"{longest}\" \
+                "<input type=\"text\" dir=\"auto\" id=\"{id}\" {data} maxlength=\"{longest}\" \
                  value=\"{default}\" spellcheck=\"false\" autocapitalize=\"off\">"
             ),
         ),
@@ -122,21 +128,21 @@ fn field(control: &Control, shown: &str, figure: &str) -> String {
             let options: String = options.collect();
             labelled(
                 "choice",
-                format!("<select id=\"{id}\" data-control>{options}</select>"),
+                format!("<select id=\"{id}\" {data}>{options}</select>"),
             )
         }
         Kind::Check => {
             let checked = if default == "on" { " checked" } else { "" };
             format!(
                 "<div class=\"live-control live-check\"><input type=\"checkbox\" id=\"{id}\" \
-                 data-control{checked}><label for=\"{id}\">{label}</label></div>"
+                 {data}{checked}><label for=\"{id}\">{label}</label></div>"
             )
         }
         Kind::Button => format!(
-            "<button type=\"button\" id=\"{id}\" data-control data-count=\"{default}\">{label}</button>"
+            "<button type=\"button\" id=\"{id}\" {data} data-count=\"{default}\">{label}</button>"
         ),
         Kind::Hidden => {
-            format!("<input id=\"{id}\" data-control hidden value=\"{default}\">")
+            format!("<input id=\"{id}\" {data} hidden value=\"{default}\">")
         }
     }
 }
@@ -161,7 +167,7 @@ mod tests {
     fn labels_are_text() {
         let kind = Kind::Text { longest: 9 };
         let control = Control::new("x", "a < b", kind, "\"<img onerror=x>\"");
-        let html = field(&control, "", "f");
+        let html = field(&control, "", false, "f");
         assert!(html.contains("a &lt; b"), "{html}");
         assert!(html.contains("value=\"&quot;&lt;img onerror=x&gt;&quot;\""));
     }

@@ -15,8 +15,8 @@ pub const GROUP: char = '\u{1D}';
 
 /// Draws one of some live figures, `ch04-causal` say, from the values of its controls, parted by [`UNIT`].
 ///
-/// The answer is `=` and the groups picture, sentence, values, what stands beside each control, table
-/// and spots; or `!` and what is wrong, for the reader.
+/// The answer is `=` and the groups picture, sentence, values, what stands beside each control, which
+/// of them change nothing now, table and spots; or `!` and what is wrong, for the reader.
 pub fn draw(figures: &[Live], figure: &str, values: &str) -> String {
     match answer(figures, figure, values) {
         Ok(answer) => format!("={answer}"),
@@ -55,11 +55,14 @@ impl Live {
             .iter()
             .map(|spot| fields_of(spot, state))
             .collect::<Result<_>>()?;
+        let idle = state.idle().iter().map(|&idle| if idle { "1" } else { "" });
+        let idle: Vec<_> = idle.map(str::to_owned).collect();
         let groups = [
             svg,
             view.said.clone(),
             fields(state.values()),
             fields(state.shown()),
+            fields(&idle),
             table,
             records(&spots),
         ];

@@ -75,6 +75,7 @@ pub struct State {
     controls: Vec<Control>,
     values: Vec<String>,
     shown: Vec<String>,
+    idle: Vec<bool>,
 }
 
 /// What no control's value may be longer than, in characters.
@@ -110,10 +111,12 @@ impl State {
             );
         }
         let shown = vec![String::new(); values.len()];
+        let idle = vec![false; values.len()];
         Ok(Self {
             controls,
             values,
             shown,
+            idle,
         })
     }
 
@@ -125,6 +128,11 @@ impl State {
     /// What stands beside each control: its value as the figure understands it.
     pub fn shown(&self) -> &[String] {
         &self.shown
+    }
+
+    /// Which controls change nothing while the others are as they are.
+    pub fn idle(&self) -> &[bool] {
+        &self.idle
     }
 
     /// The place of a control among the others.
@@ -204,6 +212,13 @@ impl State {
     pub(crate) fn set(&mut self, name: &str, value: impl ToString) -> Result<()> {
         let place = self.place(name)?;
         self.values[place] = value.to_string();
+        Ok(())
+    }
+
+    /// Says whether a control changes nothing while the others are as they are.
+    pub(crate) fn rest(&mut self, name: &str, idle: bool) -> Result<()> {
+        let place = self.place(name)?;
+        self.idle[place] = idle;
         Ok(())
     }
 

@@ -205,6 +205,45 @@ fn masks_are_chapter_4s() {
     }
 }
 
+/// A control is at rest in just those states in which none of its values changes what is seen.
+#[test]
+fn what_changes_nothing_cannot_be_moved() {
+    let live = find("ch04", "causal").unwrap();
+    let masks = [
+        "causal",
+        "top-left",
+        "padding",
+        "both",
+        "window",
+        "everything",
+        "hand",
+    ];
+    for mask in masks {
+        let (state, view) = shown("ch04", "causal", &[("mask", mask), ("cells", "10/01")]);
+        for (name, others) in [
+            ("real", ["1", "4"]),
+            ("width", ["1", "4"]),
+            ("m", ["2", "4"]),
+        ] {
+            let changes = others.iter().any(|other| {
+                let settings = [("mask", mask), ("cells", "10/01"), (name, other)];
+                shown("ch04", "causal", &settings).1 != view
+            });
+            let place = state.place(name).unwrap();
+            assert_eq!(state.idle()[place], !changes, "{name} with {mask}");
+        }
+    }
+    let html = widgets::html(live).unwrap();
+    let idle = |name: &str| {
+        html.contains(&format!(
+            "id=\"fig-ch04-causal-{name}\" data-control disabled"
+        ))
+    };
+    assert_eq!(["real", "width", "m"].map(idle), [true, true, false]);
+    let (state, _) = shown("ch06", "heatmap", &[("words", "好 好")]);
+    assert!(state.idle()[state.place("shuffle").unwrap()]);
+}
+
 #[test]
 fn a_pressed_cell_is_turned_round_and_nothing_else() {
     let (_, before) = shown("ch04", "causal", &[]);
@@ -513,6 +552,34 @@ fn larger_tiles_keep_the_keys_that_were_read() {
 }
 
 #[test]
+fn a_row_that_is_written_anew_is_read_as_far_as_before() {
+    let live = find("ch10", "online").unwrap();
+    let place = |name| live.at_rest().unwrap().0.place(name).unwrap();
+    let mut values = values(live, &[("read", "3")]);
+    for (scores, read) in [
+        ("0.5 -1 3 2", "3"),
+        ("2", "1"),
+        ("2 1", "2"),
+        ("2 1 0 4 5", "3"),
+    ] {
+        values[place("scores")] = scores.to_owned();
+        values = live.draw(values).unwrap().0.values().to_vec();
+        assert_eq!(values[place("read")], read, "{scores}");
+    }
+    // Whoever moves the slider meanwhile is followed.
+    for (scores, moved, read) in [
+        ("2 1", "1", "1"),
+        ("2 1 0 4", "1", "1"),
+        ("2 1 0 4", "4", "4"),
+    ] {
+        values[place("scores")] = scores.to_owned();
+        values[place("read")] = moved.to_owned();
+        values = live.draw(values).unwrap().0.values().to_vec();
+        assert_eq!(values[place("read")], read, "{scores}");
+    }
+}
+
+#[test]
 fn no_tiles_panic() {
     let tiles = ["1", "2", "4"];
     for scores in [
@@ -668,13 +735,17 @@ fn a_page_gets_texts_and_gives_texts() {
     let joined = |values: Vec<String>| values.join(&UNIT.to_string());
     let answer = draw(&NUMBERS, "ch04-causal", &joined(values(live, &[])));
     let groups: Vec<&str> = answer.split(GROUP).collect();
-    assert_eq!(groups.len(), 6);
+    assert_eq!(groups.len(), 7);
     assert!(groups[0].starts_with("=<svg "), "{}", groups[0]);
     let (state, view) = live.at_rest().unwrap();
     assert_eq!(groups[1], view.said);
     assert_eq!(groups[2].split(UNIT).count(), state.values().len());
-    assert_eq!(groups[4].split(RECORD).count(), view.table.len());
-    let spot: Vec<_> = groups[5]
+    assert_eq!(
+        groups[4],
+        ["", "", "", "1", "1", "", ""].join(&UNIT.to_string())
+    );
+    assert_eq!(groups[5].split(RECORD).count(), view.table.len());
+    let spot: Vec<_> = groups[6]
         .split(RECORD)
         .next()
         .unwrap()
