@@ -9,6 +9,7 @@ use crate::problem::{Problem, Problems};
 use crate::warnings;
 use anyhow::{Context, Result};
 use mdbook_driver::MDBook;
+use mdbook_driver::config::Config;
 use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,26 +20,33 @@ use std::rc::Rc;
 /// # Errors
 /// If anything is wrong with the book; what was bound before then stays as it was.
 pub fn bind(root: &Path) -> Result<PathBuf> {
-    Ok(bind_and_weigh(root)?.0)
+    let target = target(root, None)?;
+    bind_and_weigh(root, &target)?;
+    Ok(target)
 }
 
-/// Binds the book at `root` as [`bind`] does, and says what its pages weigh.
+/// Binds the book at `root` into `target`, and says what its pages weigh.
 ///
 /// # Errors
 /// As [`bind`].
-pub fn bind_and_weigh(root: &Path) -> Result<(PathBuf, Vec<Weight>)> {
-    let book = load(root)?;
-    let target = root.join(&book.config.build.build_dir);
-    let weights = bind_loaded(book, &target)?;
-    Ok((target, weights))
+pub fn bind_and_weigh(root: &Path, target: &Path) -> Result<Vec<Weight>> {
+    bind_loaded(load(root)?, target)
 }
 
-/// Where [`bind`] puts the book at `root`.
+/// Where the book at `root` is bound: in the build directory that its book.toml names, or, if the reader
+/// has named another folder in place of `target`, in that one.
 ///
 /// # Errors
-/// If book.toml or SUMMARY.md cannot be read.
-pub fn target(root: &Path) -> Result<PathBuf> {
-    Ok(root.join(load(root)?.config.build.build_dir))
+/// If book.toml cannot be read.
+pub fn target(root: &Path, instead: Option<&Path>) -> Result<PathBuf> {
+    let file = root.join("book.toml");
+    let config = Config::from_disk(&file)
+        .with_context(|| format!("cannot read the book at {}", root.display()))?;
+    let build = config.build.build_dir;
+    Ok(match (instead, build.strip_prefix("target")) {
+        (Some(instead), Ok(inside)) => std::path::absolute(instead)?.join(inside),
+        _ => root.join(build),
+    })
 }
 
 /// Binds the book at `root` into `target`.
@@ -153,4 +161,31 @@ fn render_as(mut book: MDBook, dir: &Path, life: Life) -> Result<Vec<Weight>> {
     problems.extend(links::check(dir, &links::Sources::of(&book))?);
     Problems::none_in(problems)?;
     Ok(weights)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_book_is_bound_below_the_folder_that_takes_the_place_of_target() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path();
+        let target = |build: &str, instead: Option<&str>| {
+            let toml = format!("[book]\ntitle = \"x\"\n[build]\nbuild-dir = \"{build}\"\n");
+            fs::write(root.join("book.toml"), toml).unwrap();
+            target(root, instead.map(Path::new)).unwrap()
+        };
+        let elsewhere = root.join("elsewhere");
+        assert_eq!(target("target/book", None), root.join("target/book"));
+        assert_eq!(
+            target("target/book", elsewhere.to_str()),
+            elsewhere.join("book")
+        );
+        assert_eq!(
+            target("target/book", Some("a")),
+            std::env::current_dir().unwrap().join("a/book")
+        );
+        assert_eq!(target("out", elsewhere.to_str()), root.join("out"));
+    }
 }

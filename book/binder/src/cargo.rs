@@ -11,7 +11,17 @@ use std::process::{Command, Stdio};
 pub fn command(root: &Path) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root);
+    // What the reader named was meant from the folder of the reader, not from the book's.
+    if let Some(target) = target() {
+        command.env("CARGO_TARGET_DIR", target);
+    }
     command
+}
+
+/// The folder that the reader wants to have in place of `target`.
+pub fn target() -> Option<PathBuf> {
+    let named = std::env::var_os("CARGO_TARGET_DIR").filter(|named| !named.is_empty())?;
+    std::path::absolute(named).ok()
 }
 
 /// The stems of the chapters in the folder `chapters`, in order: "ch01-alignment", …

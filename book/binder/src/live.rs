@@ -222,8 +222,9 @@ fn pages(dir: &Path) -> Result<Vec<(PathBuf, String)>> {
     let (mut pages, mut folders) = (vec![], vec![dir.to_owned()]);
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder)? {
-            let path = entry?.path();
-            if path.is_dir() {
+            let entry = entry?;
+            let path = entry.path();
+            if entry.file_type()?.is_dir() {
                 folders.push(path);
             } else if path.extension().is_some_and(|ending| ending == "html") {
                 let html = fs::read_to_string(&path)?;

@@ -2,11 +2,11 @@
 
 use anyhow::{Context, Error, Result, bail};
 use binder::blocks::Blocks;
-use binder::preprocessor::Binder;
+use binder::preprocessor::{self, Binder};
 use binder::serve::{Site, rebind_on_change};
 use binder::{Problems, bind, cargo, live};
 use clap::{Parser, Subcommand};
-use mdbook_preprocessor::{Preprocessor, parse_input};
+use mdbook_preprocessor::Preprocessor;
 use std::io::{IsTerminal, Write, stderr, stdin, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -108,7 +108,8 @@ fn bind_and_tell(open: bool) -> Result<()> {
     let start = Instant::now();
     progress("Binding the book …");
     let root = root()?;
-    let (target, weights) = bind::bind_and_weigh(&root)?;
+    let target = bind::target(&root, cargo::target().as_deref())?;
+    let weights = bind::bind_and_weigh(&root, &target)?;
     progress("");
     for weight in weights {
         println!("{weight}");
@@ -130,7 +131,7 @@ fn bind_and_tell(open: bool) -> Result<()> {
 
 fn serve(port: u16, open: bool) -> Result<()> {
     let root = root()?;
-    let site = Site::open(&bind::target(&root)?, port)?;
+    let site = Site::open(&bind::target(&root, cargo::target().as_deref())?, port)?;
     // A book with problems can be mended while it is being served.
     if let Err(error) = bind_and_tell(false) {
         tell(&error);
@@ -147,7 +148,7 @@ fn serve(port: u16, open: bool) -> Result<()> {
 /// Answers mdBook. Before anything is handed on for HTML the book is bound once and thrown away:
 /// what is wrong with it shows before mdBook writes the first page.
 fn preprocess(name: &str) -> Result<()> {
-    let (ctx, book) = parse_input(stdin().lock())?;
+    let (ctx, book) = preprocessor::read(stdin().lock())?;
     let book = match name {
         Binder::NAME => {
             if ctx.renderer == "html" {
