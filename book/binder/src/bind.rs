@@ -25,11 +25,20 @@ pub fn bind(root: &Path) -> Result<PathBuf> {
     Ok(target)
 }
 
+/// A book that has been bound.
+#[derive(Debug)]
+pub struct Bound {
+    /// What its pages weigh.
+    pub weights: Vec<Weight>,
+    /// Whether its figures are still though they should have come alive.
+    pub stilled: bool,
+}
+
 /// Binds the book at `root` into `target`, and says what its pages weigh.
 ///
 /// # Errors
 /// As [`bind`].
-pub fn bind_and_weigh(root: &Path, target: &Path) -> Result<Vec<Weight>> {
+pub fn bind_and_weigh(root: &Path, target: &Path) -> Result<Bound> {
     bind_loaded(load(root)?, target)
 }
 
@@ -40,8 +49,9 @@ pub fn bind_and_weigh(root: &Path, target: &Path) -> Result<Vec<Weight>> {
 /// If book.toml cannot be read.
 pub fn target(root: &Path, instead: Option<&Path>) -> Result<PathBuf> {
     let file = root.join("book.toml");
-    let config = Config::from_disk(&file)
+    let mut config = Config::from_disk(&file)
         .with_context(|| format!("cannot read the book at {}", root.display()))?;
+    config.update_from_env()?;
     let build = config.build.build_dir;
     Ok(match (instead, build.strip_prefix("target")) {
         (Some(instead), Ok(inside)) => std::path::absolute(instead)?.join(inside),
@@ -85,7 +95,7 @@ pub fn load(root: &Path) -> Result<MDBook> {
     MDBook::load(root).with_context(|| format!("cannot read the book at {}", root.display()))
 }
 
-fn bind_loaded(book: MDBook, target: &Path) -> Result<Vec<Weight>> {
+fn bind_loaded(book: MDBook, target: &Path) -> Result<Bound> {
     let parent = target
         .parent()
         .context("a book is not bound into the root folder")?;
@@ -95,7 +105,7 @@ fn bind_loaded(book: MDBook, target: &Path) -> Result<Vec<Weight>> {
         .prefix(".book-")
         .tempdir_in(parent)?;
     let fresh = stage.path().join("fresh");
-    let weights = render(book, &fresh)?;
+    let bound = render(book, &fresh)?;
     let old = stage.path().join("old");
     if target.exists() {
         fs::rename(target, &old).with_context(|| format!("cannot replace {}", target.display()))?;
@@ -106,11 +116,11 @@ fn bind_loaded(book: MDBook, target: &Path) -> Result<Vec<Weight>> {
         }
         return Err(error).with_context(|| format!("cannot replace {}", target.display()));
     }
-    Ok(weights)
+    Ok(bound)
 }
 
 /// Renders into `dir` and checks what came out. All problems of all steps are in the error.
-fn render(book: MDBook, dir: &Path) -> Result<Vec<Weight>> {
+fn render(book: MDBook, dir: &Path) -> Result<Bound> {
     let life = if cargo::can_build_wasm(&book.root) {
         Life::Files
     } else {
@@ -119,7 +129,7 @@ fn render(book: MDBook, dir: &Path) -> Result<Vec<Weight>> {
     render_as(book, dir, life)
 }
 
-fn render_as(mut book: MDBook, dir: &Path, life: Life) -> Result<Vec<Weight>> {
+fn render_as(mut book: MDBook, dir: &Path, life: Life) -> Result<Bound> {
     let root = book.root.clone();
     let found = Rc::new(RefCell::new(Vec::new()));
     book.with_preprocessor(Binder::collecting(Rc::clone(&found), life));
@@ -150,7 +160,11 @@ fn render_as(mut book: MDBook, dir: &Path, life: Life) -> Result<Vec<Weight>> {
                 // A reader's compiler may differ from ours; a book with still figures is a book.
                 eprintln!("The figures are bound without controls: {error:#}");
                 fs::remove_dir_all(dir)?;
-                return render_as(load(&root)?, dir, Life::None);
+                let still = render_as(load(&root)?, dir, Life::None)?;
+                return Ok(Bound {
+                    stilled: true,
+                    ..still
+                });
             }
             Err(error) => return Err(error),
         }
@@ -160,7 +174,10 @@ fn render_as(mut book: MDBook, dir: &Path, life: Life) -> Result<Vec<Weight>> {
     };
     problems.extend(links::check(dir, &links::Sources::of(&book))?);
     Problems::none_in(problems)?;
-    Ok(weights)
+    Ok(Bound {
+        weights,
+        stilled: false,
+    })
 }
 
 #[cfg(test)]

@@ -357,7 +357,7 @@ fn code(root: &Path, part: &str) -> Result<Code> {
 }
 
 /// Writes a file that others may be about to read.
-fn keep(file: &Path, content: &[u8]) -> Result<()> {
+pub(crate) fn keep(file: &Path, content: &[u8]) -> Result<()> {
     let folder = file.parent().context("a file lies in a folder")?;
     let mut fresh = tempfile::NamedTempFile::new_in(folder)?;
     fresh.write_all(content)?;

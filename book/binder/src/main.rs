@@ -1,6 +1,8 @@
 //! The program `book`: binds, serves and tests *Attention, Line by Line*.
 
 use anyhow::{Context, Error, Result, bail};
+use binder::again::Key;
+use binder::bind::Bound;
 use binder::blocks::Blocks;
 use binder::preprocessor::{self, Binder};
 use binder::serve::{Site, rebind_on_change};
@@ -109,20 +111,31 @@ fn bind_and_tell(open: bool) -> Result<()> {
     progress("Binding the book …");
     let root = root()?;
     let target = bind::target(&root, cargo::target().as_deref())?;
-    let weights = bind::bind_and_weigh(&root, &target)?;
-    progress("");
-    for weight in weights {
-        println!("{weight}");
-    }
-    if !cargo::can_build_wasm(&root) {
-        println!("{}", live::ADVICE);
-    }
     let index = target.join("index.html");
-    println!(
-        "Bound in {:.1} s: {}",
-        start.elapsed().as_secs_f64(),
-        index.display()
-    );
+    // Taken before anything else is read: what changes from now on changes the next key.
+    let key = Key::of(&root).ok();
+    if key.as_ref().is_some_and(|key| key.opens(&target)) {
+        progress("");
+        println!("Nothing has changed: {}", index.display());
+    } else {
+        let Bound { weights, stilled } = bind::bind_and_weigh(&root, &target)?;
+        // What failed may succeed when it is tried again.
+        if let Some(key) = key.filter(|_| !stilled) {
+            key.keep(&target)?;
+        }
+        progress("");
+        for weight in weights {
+            println!("{weight}");
+        }
+        if !cargo::can_build_wasm(&root) {
+            println!("{}", live::ADVICE);
+        }
+        println!(
+            "Bound in {:.1} s: {}",
+            start.elapsed().as_secs_f64(),
+            index.display()
+        );
+    }
     if open {
         opener::open(&index).context("cannot open the browser")?;
     }
