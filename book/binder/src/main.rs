@@ -69,9 +69,13 @@ fn main() -> ExitCode {
 
 fn tell(error: &Error) {
     progress("");
+    eprintln!("{}", message(error));
+}
+
+fn message(error: &Error) -> String {
     match error.downcast_ref::<Problems>() {
-        Some(problems) => eprintln!("{problems}"),
-        None => eprintln!("error: {error:#}"),
+        Some(problems) => problems.to_string(),
+        None => format!("error: {error:#}"),
     }
 }
 
@@ -145,11 +149,12 @@ fn bind_and_tell(open: bool) -> Result<()> {
 fn serve(port: u16, open: bool) -> Result<()> {
     let root = root()?;
     let site = Site::open(&bind::target(&root, cargo::target().as_deref())?, port)?;
+    let (address, version) = (site.address(), site.version());
     // A book with problems can be mended while it is being served.
     if let Err(error) = bind_and_tell(false) {
         tell(&error);
+        version.fail(message(&error));
     }
-    let (address, version) = (site.address(), site.version());
     println!("The book is at {address} until you press Ctrl-C.");
     if open {
         opener::open(&address).context("cannot open the browser")?;
