@@ -9,6 +9,7 @@ use crate::problem::{Problem, Problems};
 use crate::warnings;
 use anyhow::{Context, Result};
 use mdbook_driver::MDBook;
+use mdbook_driver::config::Config;
 use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,26 +20,43 @@ use std::rc::Rc;
 /// # Errors
 /// If anything is wrong with the book; what was bound before then stays as it was.
 pub fn bind(root: &Path) -> Result<PathBuf> {
-    Ok(bind_and_weigh(root)?.0)
+    let target = target(root, None)?;
+    bind_and_weigh(root, &target)?;
+    Ok(target)
 }
 
-/// Binds the book at `root` as [`bind`] does, and says what its pages weigh.
+/// A book that has been bound.
+#[derive(Debug)]
+pub struct Bound {
+    /// What its pages weigh.
+    pub weights: Vec<Weight>,
+    /// Whether its figures are still though they should have come alive.
+    pub stilled: bool,
+}
+
+/// Binds the book at `root` into `target`, and says what its pages weigh.
 ///
 /// # Errors
 /// As [`bind`].
-pub fn bind_and_weigh(root: &Path) -> Result<(PathBuf, Vec<Weight>)> {
-    let book = load(root)?;
-    let target = root.join(&book.config.build.build_dir);
-    let weights = bind_loaded(book, &target)?;
-    Ok((target, weights))
+pub fn bind_and_weigh(root: &Path, target: &Path) -> Result<Bound> {
+    bind_loaded(load(root)?, target)
 }
 
-/// Where [`bind`] puts the book at `root`.
+/// Where the book at `root` is bound: in the build directory that its book.toml names, or, if the reader
+/// has named another folder in place of `target`, in that one.
 ///
 /// # Errors
-/// If book.toml or SUMMARY.md cannot be read.
-pub fn target(root: &Path) -> Result<PathBuf> {
-    Ok(root.join(load(root)?.config.build.build_dir))
+/// If book.toml cannot be read.
+pub fn target(root: &Path, instead: Option<&Path>) -> Result<PathBuf> {
+    let file = root.join("book.toml");
+    let mut config = Config::from_disk(&file)
+        .with_context(|| format!("cannot read the book at {}", root.display()))?;
+    config.update_from_env()?;
+    let build = config.build.build_dir;
+    Ok(match (instead, build.strip_prefix("target")) {
+        (Some(instead), Ok(inside)) => std::path::absolute(instead)?.join(inside),
+        _ => root.join(build),
+    })
 }
 
 /// Binds the book at `root` into `target`.
@@ -77,7 +95,7 @@ pub fn load(root: &Path) -> Result<MDBook> {
     MDBook::load(root).with_context(|| format!("cannot read the book at {}", root.display()))
 }
 
-fn bind_loaded(book: MDBook, target: &Path) -> Result<Vec<Weight>> {
+fn bind_loaded(book: MDBook, target: &Path) -> Result<Bound> {
     let parent = target
         .parent()
         .context("a book is not bound into the root folder")?;
@@ -87,7 +105,7 @@ fn bind_loaded(book: MDBook, target: &Path) -> Result<Vec<Weight>> {
         .prefix(".book-")
         .tempdir_in(parent)?;
     let fresh = stage.path().join("fresh");
-    let weights = render(book, &fresh)?;
+    let bound = render(book, &fresh)?;
     let old = stage.path().join("old");
     if target.exists() {
         fs::rename(target, &old).with_context(|| format!("cannot replace {}", target.display()))?;
@@ -98,11 +116,11 @@ fn bind_loaded(book: MDBook, target: &Path) -> Result<Vec<Weight>> {
         }
         return Err(error).with_context(|| format!("cannot replace {}", target.display()));
     }
-    Ok(weights)
+    Ok(bound)
 }
 
 /// Renders into `dir` and checks what came out. All problems of all steps are in the error.
-fn render(book: MDBook, dir: &Path) -> Result<Vec<Weight>> {
+fn render(book: MDBook, dir: &Path) -> Result<Bound> {
     let life = if cargo::can_build_wasm(&book.root) {
         Life::Files
     } else {
@@ -111,7 +129,7 @@ fn render(book: MDBook, dir: &Path) -> Result<Vec<Weight>> {
     render_as(book, dir, life)
 }
 
-fn render_as(mut book: MDBook, dir: &Path, life: Life) -> Result<Vec<Weight>> {
+fn render_as(mut book: MDBook, dir: &Path, life: Life) -> Result<Bound> {
     let root = book.root.clone();
     let found = Rc::new(RefCell::new(Vec::new()));
     book.with_preprocessor(Binder::collecting(Rc::clone(&found), life));
@@ -142,7 +160,11 @@ fn render_as(mut book: MDBook, dir: &Path, life: Life) -> Result<Vec<Weight>> {
                 // A reader's compiler may differ from ours; a book with still figures is a book.
                 eprintln!("The figures are bound without controls: {error:#}");
                 fs::remove_dir_all(dir)?;
-                return render_as(load(&root)?, dir, Life::None);
+                let still = render_as(load(&root)?, dir, Life::None)?;
+                return Ok(Bound {
+                    stilled: true,
+                    ..still
+                });
             }
             Err(error) => return Err(error),
         }
@@ -152,5 +174,35 @@ fn render_as(mut book: MDBook, dir: &Path, life: Life) -> Result<Vec<Weight>> {
     };
     problems.extend(links::check(dir, &links::Sources::of(&book))?);
     Problems::none_in(problems)?;
-    Ok(weights)
+    Ok(Bound {
+        weights,
+        stilled: false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_book_is_bound_below_the_folder_that_takes_the_place_of_target() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path();
+        let target = |build: &str, instead: Option<&str>| {
+            let toml = format!("[book]\ntitle = \"x\"\n[build]\nbuild-dir = \"{build}\"\n");
+            fs::write(root.join("book.toml"), toml).unwrap();
+            target(root, instead.map(Path::new)).unwrap()
+        };
+        let elsewhere = root.join("elsewhere");
+        assert_eq!(target("target/book", None), root.join("target/book"));
+        assert_eq!(
+            target("target/book", elsewhere.to_str()),
+            elsewhere.join("book")
+        );
+        assert_eq!(
+            target("target/book", Some("a")),
+            std::env::current_dir().unwrap().join("a/book")
+        );
+        assert_eq!(target("out", elsewhere.to_str()), root.join("out"));
+    }
 }

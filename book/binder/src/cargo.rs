@@ -11,7 +11,17 @@ use std::process::{Command, Stdio};
 pub fn command(root: &Path) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root);
+    // What the reader named was meant from the folder of the reader, not from the book's.
+    if let Some(target) = target() {
+        command.env("CARGO_TARGET_DIR", target);
+    }
     command
+}
+
+/// The folder that the reader wants to have in place of `target`.
+pub fn target() -> Option<PathBuf> {
+    let named = std::env::var_os("CARGO_TARGET_DIR").filter(|named| !named.is_empty())?;
+    std::path::absolute(named).ok()
 }
 
 /// The stems of the chapters in the folder `chapters`, in order: "ch01-alignment", …
@@ -111,11 +121,24 @@ pub fn programs(root: &Path) -> Result<Vec<(String, PathBuf)>> {
     Ok(programs)
 }
 
+/// What the compiler says of itself, or nothing.
+pub fn compiler(root: &Path) -> String {
+    let output = rustc(root).arg("-vV").output();
+    output.map_or_else(
+        |_| String::new(),
+        |output| String::from_utf8_lossy(&output.stdout).into_owned(),
+    )
+}
+
+fn rustc(root: &Path) -> Command {
+    let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+    rustc.current_dir(root);
+    rustc
+}
+
 /// Whether code for the page can be compiled here.
 pub fn can_build_wasm(root: &Path) -> bool {
-    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let output = Command::new(rustc)
-        .current_dir(root)
+    let output = rustc(root)
         .args(["--print", "target-libdir", "--target", WASM])
         .output();
     let folder = output.ok().filter(|output| output.status.success());

@@ -3,6 +3,7 @@
 //! It is a preprocessor of mdBook, run within the program `book` or by a plain `mdbook`, and the
 //! checks that the book's tests are made of.
 
+pub mod again;
 pub mod bind;
 pub mod blocks;
 pub mod cargo;

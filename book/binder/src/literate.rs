@@ -181,10 +181,14 @@ pub fn pages(root: &Path) -> Result<Vec<(String, String)>> {
     while let Some(folder) = folders.pop() {
         let dir = root.join(&folder);
         for entry in fs::read_dir(&dir).with_context(|| format!("cannot read {}", dir.display()))? {
-            let path = folder.join(entry?.file_name());
-            if root.join(&path).is_dir() {
+            let entry = entry?;
+            let path = folder.join(entry.file_name());
+            // A link may lead back to a folder that it lies in.
+            if entry.file_type()?.is_dir() {
                 folders.push(path);
-            } else if path.extension().is_some_and(|ending| ending == "md") {
+            } else if path.extension().is_some_and(|ending| ending == "md")
+                && !root.join(&path).is_dir()
+            {
                 let file = crate::preprocessor::display(&path);
                 let text = read(root, &file)?;
                 pages.push((file, text));
@@ -236,6 +240,15 @@ mod tests {
         assert_eq!(uncovered(root.path()).unwrap(), []);
         let root = book(&format!("\\{{{{#include {path}}}}}\n"));
         assert_eq!(uncovered(root.path()).unwrap().len(), 3);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_that_links_to_itself_is_seen_once() {
+        let root = book("");
+        let folder = root.path().join(PAGES);
+        std::os::unix::fs::symlink(&folder, folder.join("again")).unwrap();
+        assert_eq!(pages(root.path()).unwrap().len(), 1);
     }
 
     #[test]

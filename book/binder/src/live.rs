@@ -222,8 +222,9 @@ fn pages(dir: &Path) -> Result<Vec<(PathBuf, String)>> {
     let (mut pages, mut folders) = (vec![], vec![dir.to_owned()]);
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder)? {
-            let path = entry?.path();
-            if path.is_dir() {
+            let entry = entry?;
+            let path = entry.path();
+            if entry.file_type()?.is_dir() {
                 folders.push(path);
             } else if path.extension().is_some_and(|ending| ending == "html") {
                 let html = fs::read_to_string(&path)?;
@@ -356,7 +357,7 @@ fn code(root: &Path, part: &str) -> Result<Code> {
 }
 
 /// Writes a file that others may be about to read.
-fn keep(file: &Path, content: &[u8]) -> Result<()> {
+pub(crate) fn keep(file: &Path, content: &[u8]) -> Result<()> {
     let folder = file.parent().context("a file lies in a folder")?;
     let mut fresh = tempfile::NamedTempFile::new_in(folder)?;
     fresh.write_all(content)?;

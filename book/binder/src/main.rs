@@ -1,12 +1,14 @@
 //! The program `book`: binds, serves and tests *Attention, Line by Line*.
 
 use anyhow::{Context, Error, Result, bail};
+use binder::again::Key;
+use binder::bind::Bound;
 use binder::blocks::Blocks;
-use binder::preprocessor::Binder;
+use binder::preprocessor::{self, Binder};
 use binder::serve::{Site, rebind_on_change};
 use binder::{Problems, bind, cargo, live};
 use clap::{Parser, Subcommand};
-use mdbook_preprocessor::{Preprocessor, parse_input};
+use mdbook_preprocessor::Preprocessor;
 use std::io::{IsTerminal, Write, stderr, stdin, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -67,9 +69,13 @@ fn main() -> ExitCode {
 
 fn tell(error: &Error) {
     progress("");
+    eprintln!("{}", message(error));
+}
+
+fn message(error: &Error) -> String {
     match error.downcast_ref::<Problems>() {
-        Some(problems) => eprintln!("{problems}"),
-        None => eprintln!("error: {error:#}"),
+        Some(problems) => problems.to_string(),
+        None => format!("error: {error:#}"),
     }
 }
 
@@ -108,20 +114,32 @@ fn bind_and_tell(open: bool) -> Result<()> {
     let start = Instant::now();
     progress("Binding the book …");
     let root = root()?;
-    let (target, weights) = bind::bind_and_weigh(&root)?;
-    progress("");
-    for weight in weights {
-        println!("{weight}");
-    }
-    if !cargo::can_build_wasm(&root) {
-        println!("{}", live::ADVICE);
-    }
+    let target = bind::target(&root, cargo::target().as_deref())?;
     let index = target.join("index.html");
-    println!(
-        "Bound in {:.1} s: {}",
-        start.elapsed().as_secs_f64(),
-        index.display()
-    );
+    // Taken before anything else is read: what changes from now on changes the next key.
+    let key = Key::of(&root).ok();
+    if key.as_ref().is_some_and(|key| key.opens(&target)) {
+        progress("");
+        println!("Nothing has changed: {}", index.display());
+    } else {
+        let Bound { weights, stilled } = bind::bind_and_weigh(&root, &target)?;
+        // What failed may succeed when it is tried again.
+        if let Some(key) = key.filter(|_| !stilled) {
+            key.keep(&target)?;
+        }
+        progress("");
+        for weight in weights {
+            println!("{weight}");
+        }
+        if !cargo::can_build_wasm(&root) {
+            println!("{}", live::ADVICE);
+        }
+        println!(
+            "Bound in {:.1} s: {}",
+            start.elapsed().as_secs_f64(),
+            index.display()
+        );
+    }
     if open {
         opener::open(&index).context("cannot open the browser")?;
     }
@@ -130,12 +148,13 @@ fn bind_and_tell(open: bool) -> Result<()> {
 
 fn serve(port: u16, open: bool) -> Result<()> {
     let root = root()?;
-    let site = Site::open(&bind::target(&root)?, port)?;
+    let site = Site::open(&bind::target(&root, cargo::target().as_deref())?, port)?;
+    let (address, version) = (site.address(), site.version());
     // A book with problems can be mended while it is being served.
     if let Err(error) = bind_and_tell(false) {
         tell(&error);
+        version.fail(message(&error));
     }
-    let (address, version) = (site.address(), site.version());
     println!("The book is at {address} until you press Ctrl-C.");
     if open {
         opener::open(&address).context("cannot open the browser")?;
@@ -147,7 +166,7 @@ fn serve(port: u16, open: bool) -> Result<()> {
 /// Answers mdBook. Before anything is handed on for HTML the book is bound once and thrown away:
 /// what is wrong with it shows before mdBook writes the first page.
 fn preprocess(name: &str) -> Result<()> {
-    let (ctx, book) = parse_input(stdin().lock())?;
+    let (ctx, book) = preprocessor::read(stdin().lock())?;
     let book = match name {
         Binder::NAME => {
             if ctx.renderer == "html" {

@@ -4,10 +4,12 @@ use crate::cargo;
 use crate::live::{self, Life};
 use crate::page::{Page, Press, Purpose};
 use crate::problem::{Problem, Problems};
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use mdbook_preprocessor::book::{Book, BookItem};
-use mdbook_preprocessor::{Preprocessor, PreprocessorContext};
+use mdbook_preprocessor::{Preprocessor, PreprocessorContext, parse_input};
+use serde_json::Value;
 use std::cell::RefCell;
+use std::io::Read;
 use std::path::{Component, Path};
 use std::rc::Rc;
 
@@ -97,6 +99,24 @@ impl Preprocessor for Binder {
     }
 }
 
+/// What mdBook hands to a preprocessor.
+///
+/// # Errors
+/// If it cannot be read, and above all if it is from another mdBook than the book is made for.
+pub fn read(mut input: impl Read) -> Result<(PreprocessorContext, Book)> {
+    let mut handed = Vec::new();
+    input.read_to_end(&mut handed)?;
+    parse_input(&*handed).map_err(|error| {
+        let handed: Value = serde_json::from_slice(&handed).unwrap_or_default();
+        match handed[0]["mdbook_version"].as_str() {
+            Some(version) if !version.starts_with("0.5.") => {
+                anyhow!("mdbook 0.5 is needed, and this is {version}")
+            }
+            _ => error.context("cannot read what mdbook hands over"),
+        }
+    })
+}
+
 /// A path with forward slashes on every system.
 pub(crate) fn display(path: &Path) -> String {
     path.components()
@@ -114,6 +134,26 @@ mod tests {
     fn other_renderers_get_the_text_as_it_is() {
         assert!(Binder::supports("html") && Binder::supports("test"));
         assert!(!Binder::supports("markdown"));
+    }
+
+    #[test]
+    fn an_mdbook_of_another_age_is_told_which_one_is_needed() {
+        let handed = |version: &str, items: &str| {
+            format!(
+                r#"[{{"root": "/b", "config": {{"book": {{"title": "x"}}}}, "renderer": "html",
+                "mdbook_version": "{version}"}}, {{"{items}": [{{"Chapter": {{"name": "a",
+                "content": "", "number": null, "sub_items": [], "path": "a.md",
+                "source_path": "a.md", "parent_names": []}}}}], "__non_exhaustive": null}}]"#
+            )
+        };
+        let error = |handed: &str| format!("{:#}", read(handed.as_bytes()).err().unwrap());
+        assert_eq!(
+            error(&handed("0.4.52", "sections")),
+            "mdbook 0.5 is needed, and this is 0.4.52"
+        );
+        assert!(error(&handed("0.5.4", "sections")).contains("items"));
+        assert!(error("").starts_with("cannot read what mdbook hands over"));
+        assert!(read(handed("0.5.4", "items").as_bytes()).is_ok());
     }
 
     #[test]

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, mpsc};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, SystemTime};
 use tiny_http::{Method, Request, Server};
@@ -78,20 +78,35 @@ impl Site {
     }
 }
 
-/// The number of times that the book has been bound.
+/// How often the book has been bound, and why it could not be the last time.
 #[derive(Debug, Default)]
-pub struct Version {
-    number: AtomicU64,
+pub struct Version(Mutex<State>);
+
+#[derive(Clone, Debug, Default)]
+struct State {
+    number: u64,
+    fault: Option<String>,
 }
 
 impl Version {
     /// Tells all pages to load themselves again.
     pub fn advance(&self) {
-        self.number.fetch_add(1, Ordering::Relaxed);
+        self.next(None);
     }
 
-    fn current(&self) -> u64 {
-        self.number.load(Ordering::Relaxed)
+    /// Tells all pages to show what is wrong with the newer book.
+    pub fn fail(&self, fault: String) {
+        self.next(Some(fault));
+    }
+
+    fn next(&self, fault: Option<String>) {
+        let mut state = self.0.lock().unwrap_or_else(|e| e.into_inner());
+        state.number += 1;
+        state.fault = fault;
+    }
+
+    fn current(&self) -> State {
+        self.0.lock().unwrap_or_else(|e| e.into_inner()).clone()
     }
 }
 
@@ -102,9 +117,11 @@ fn answer(request: Request, book: &Path, version: &Version) -> std::io::Result<(
     let url = request.url().to_owned();
     let path = url.split_once('?').map_or(&*url, |(path, _)| path);
     if path == VERSION {
-        let text = version.current().to_string();
+        let text = version.current().number.to_string();
         return send(request, "200 OK", "text/plain", text.into_bytes());
     }
+    // Before the page is read, so that one which is newer than that is loaded again, and none stays old.
+    let state = version.current();
     let found = file(book, path).and_then(|file| Some((read(&file)?, content_type(&file))));
     let (status, (mut body, kind)) = match found {
         Some(found) => ("200 OK", found),
@@ -115,7 +132,7 @@ fn answer(request: Request, book: &Path, version: &Version) -> std::io::Result<(
         }
     };
     if kind.starts_with("text/html") {
-        body = with_reload(body, version.current());
+        body = with_news(body, &state);
     }
     send(request, status, kind, body)
 }
@@ -180,13 +197,19 @@ fn content_type(file: &Path) -> &'static str {
     }
 }
 
-/// The page with a script that loads it again when there is a newer book. It asks again and again, and
+/// The page with what is wrong with the newer book, if anything is, and with a script that loads it again
+/// when there is a newer one. It asks again and again, and
 /// only while it can be seen: a browser keeps few connections to one place, and a question that stayed
 /// open in each of many tabs would leave none for their pages.
-fn with_reload(page: Vec<u8>, version: u64) -> Vec<u8> {
+fn with_news(page: Vec<u8>, state: &State) -> Vec<u8> {
     let Ok(page) = String::from_utf8(page) else {
         return Vec::new();
     };
+    let State {
+        number: version,
+        fault,
+    } = state;
+    let fault = fault.as_deref().map_or_else(String::new, told);
     let script = format!(
         "<script>(async () => {{ for (;;) {{ \
          await new Promise(done => setTimeout(done, 500)); \
@@ -196,9 +219,25 @@ fn with_reload(page: Vec<u8>, version: u64) -> Vec<u8> {
          }} catch {{}} }} }})();</script>"
     );
     match page.rfind("</body>") {
-        Some(end) => format!("{}{script}{}", &page[..end], &page[end..]).into_bytes(),
-        None => format!("{page}{script}").into_bytes(),
+        Some(end) => format!("{}{fault}{script}{}", &page[..end], &page[end..]).into_bytes(),
+        None => format!("{page}{fault}{script}").into_bytes(),
     }
+}
+
+/// What is wrong with the newer book, over a page of the last one that could be bound.
+fn told(fault: &str) -> String {
+    let text = fault
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;");
+    format!(
+        "<div role=\"alert\" style=\"position: fixed; inset: auto 0 0; z-index: 1000; \
+         max-height: 60vh; overflow: auto; padding: 1rem; background: #fff4f2; color: #7a1208; \
+         border-top: 3px solid; font: 1rem/1.4 monospace; white-space: pre-wrap; \
+         overflow-wrap: anywhere\">This is the last book that could be bound. The newer one has a \
+         fault:\n\n{}</div>",
+        text.trim_end()
+    )
 }
 
 /// Binds the book at `root` again whenever something has changed that it is made of. That is left
@@ -231,15 +270,30 @@ pub fn rebind_on_change(root: &Path, version: &Version) -> Result<()> {
             continue;
         }
         bound = now;
-        let mut rebind = cargo::command(root);
-        rebind.args(["run", "--quiet"]);
-        if cfg!(windows) {
-            // Windows does not let cargo replace a program that is running: this one.
-            rebind.args(["--target-dir", "target/serve"]);
-        }
-        if rebind.status().context("cannot run cargo")?.success() {
-            version.advance();
-        }
+        rebind(root, version)?;
+    }
+    Ok(())
+}
+
+fn rebind(root: &Path, version: &Version) -> Result<()> {
+    let mut cargo = cargo::command(root);
+    // Its words stand in the page, too, where colours would be signs.
+    cargo.args(["run", "--quiet", "--color", "never"]);
+    if cfg!(windows) {
+        // Windows does not let cargo replace a program that is running: this one.
+        cargo.args(["--target-dir", "target/serve"]);
+    }
+    let output = cargo
+        .stdout(Stdio::inherit())
+        .stderr(Stdio::piped())
+        .output()
+        .context("cannot run cargo")?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    eprint!("{said}");
+    if output.status.success() {
+        version.advance();
+    } else {
+        version.fail(said.into_owned());
     }
     Ok(())
 }
@@ -320,6 +374,46 @@ mod tests {
         assert!(get(&address, "/.version").ends_with('0'));
         version.advance();
         assert!(get(&address, "/.version").ends_with('1'));
+    }
+
+    #[test]
+    fn a_fault_stands_over_the_last_good_page_until_it_is_mended() {
+        let folder = tempfile::tempdir().unwrap();
+        let (root, book) = (folder.path(), folder.path().join("book"));
+        fs::create_dir(&book).unwrap();
+        fs::write(book.join("index.html"), "<body>hello</body>").unwrap();
+        let site = Site::open(&book, 0).unwrap();
+        let (address, version) = (site.address(), site.version());
+        thread::spawn(|| site.run());
+        assert!(!get(&address, "/").contains("fault"));
+
+        version.fail("one.md:3: <b> & \"c\" is wrong\n".to_owned());
+        assert!(get(&address, "/.version").ends_with('1'));
+        for path in ["/", "/none"] {
+            let page = get(&address, path);
+            assert!(page.contains("one.md:3: &lt;b&gt; &amp; "), "{page}");
+            assert!(page.contains(" is wrong</div><script>"), "{page}");
+        }
+        assert!(get(&address, "/").contains("<body>hello<div role=\"alert\""));
+
+        // What cargo says is shown, whatever it is about.
+        rebind(root, &version).unwrap();
+        let page = get(&address, "/");
+        assert!(
+            page.contains("Cargo.toml") && !page.contains("one.md:3"),
+            "{page}"
+        );
+        assert!(get(&address, "/.version").ends_with('2'));
+
+        let program = "fn main() {}";
+        fs::create_dir(root.join("src")).unwrap();
+        fs::write(root.join("src/main.rs"), program).unwrap();
+        let manifest = "[package]\nname = \"p\"\nedition = \"2024\"\n[workspace]\n";
+        fs::write(root.join("Cargo.toml"), manifest).unwrap();
+        rebind(root, &version).unwrap();
+        let page = get(&address, "/");
+        assert!(page.contains("hello<script>"), "{page}");
+        assert!(get(&address, "/.version").ends_with('3'));
     }
 
     #[cfg(unix)]
