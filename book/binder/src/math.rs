@@ -4,7 +4,9 @@ use crate::markdown::events;
 use anyhow::{Result, anyhow};
 use math_core::{LatexToMathML, MathCoreConfig, MathDisplay, PrettyPrint};
 use pulldown_cmark::{Event, Tag, TagEnd};
+use regex::Regex;
 use std::ops::Range;
+use std::sync::LazyLock;
 
 /// Commands of the book's own, beside those of LaTeX.
 const MACROS: [(&str, &str); 2] = [("softmax", r"\operatorname{softmax}"), ("R", r"\mathbb{R}")];
@@ -134,13 +136,32 @@ impl Math {
                 };
                 format!("the formula ${tex}$ does not parse {place}: {error}")
             })?;
-        let mathml = shield(&rendered.mathml.replace('\n', " "));
+        let mathml = shield(&primes_beside(&rendered.mathml.replace('\n', " ")));
         Ok(if display {
             format!("<span class=\"math-block\">{mathml}</span>")
         } else {
             mathml
         })
     }
+}
+
+/// The same MathML with its primes beside their letter. The face of the formulas draws a prime small and
+/// raised by itself, so as a superscript it would be tiny and float above.
+fn primes_beside(mathml: &str) -> String {
+    static PRIMED: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r"<msup>(<mi[^>]*>[^<]*</mi>)<mo>([′″‴])</mo></msup>")
+            .expect("it is well formed")
+    });
+    static PRIMED_AND_NUMBERED: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r"<msubsup>(<mi[^>]*>[^<]*</mi>)(<m[in][^>]*>[^<]*</m[in]>|<mrow>(?:<m[ino][^>]*>[^<]*</m[ino]>)*</mrow>)<mo>([′″‴])</mo></msubsup>")
+            .expect("it is well formed")
+    });
+    let mathml = PRIMED.replace_all(mathml, "<mrow>$1<mo>$2</mo></mrow>");
+    PRIMED_AND_NUMBERED
+        .replace_all(&mathml, "<msub><mrow>$1<mo>$3</mo></mrow>$2</msub>")
+        // The face has no glyphs for these two.
+        .replace('″', "′′")
+        .replace('‴', "′′′")
 }
 
 /// The same HTML with no character left in its text that Markdown would take for its own.
@@ -170,6 +191,33 @@ fn shield(html: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_prime_stands_beside_its_letter() {
+        let math = Math::new().unwrap();
+        // As it is read, without the shield against Markdown.
+        let html = |tex| {
+            primes_beside(
+                &math
+                    .0
+                    .convert_with_local_state(tex, MathDisplay::Inline)
+                    .unwrap()
+                    .mathml,
+            )
+        };
+        assert!(html("S'").contains("<mrow><mi>S</mi><mo>′</mo></mrow>"));
+        let numbered = html("E'_{ij}");
+        assert!(
+            numbered.contains("<msub><mrow><mi>E</mi><mo>′</mo></mrow><mrow>"),
+            "{numbered}"
+        );
+        let thrice = html("L'''(w)");
+        assert!(thrice.contains("<mo>′′′</mo>"), "{thrice}");
+        // Each of two keeps its own number.
+        let two = html("x_1^2 E'_3");
+        assert!(two.contains("<mn>2</mn></msubsup>"), "{two}");
+        assert!(two.contains("<mo>′</mo></mrow><mn>3</mn></msub>"), "{two}");
+    }
 
     fn formulas(text: &str) -> Vec<(String, bool)> {
         let (formulas, problems) = find(text);

@@ -267,12 +267,13 @@ pub(crate) fn groups() -> Result<Picture> {
         .iter()
         .map(|&(name, kv_heads, _)| {
             let group = group_size(heads, kv_heads)?;
-            let used: Vec<_> = (0..heads).map(|i| (i / group + 1).to_string()).collect();
+            let used: Vec<_> = (0..heads).map(|i| (i / group).to_string()).collect();
             Ok(format!("{name}: {}", used.join(", ")))
         })
         .collect::<Result<_>>()?;
     let alt = format!(
-        "Which head of keys and values the query heads 1 to {heads} use. {}.",
+        "Which head of keys and values the query heads 0 to {} use. {}.",
+        heads - 1,
         said.join(". ")
     );
     let square = |canvas: &Canvas, at: Point, name: &str, colour: Option<Colour>| -> Result<()> {
@@ -283,8 +284,10 @@ pub(crate) fn groups() -> Result<Picture> {
         canvas.frame(from, to, Stroke::new(Colour::Line, 1.0))?;
         canvas.text(at, name, Face::CENTRED)
     };
-    Picture::paint((360, 150), alt, |canvas| {
-        let (queries, keys) = (numbered("Q", heads), numbered("K", heads));
+    Picture::paint((360, 172), alt, |canvas| {
+        // Heads are counted from 0, as in the rule on the page.
+        let names = |base| (0..heads).map(|i| sub(base, i)).collect::<Vec<_>>();
+        let [queries, keys, values] = ["Q", "K", "V"].map(names);
         for (panel, (name, kv_heads, colour)) in kinds.into_iter().enumerate() {
             let left = 20.0 + 118.0 * panel as f64;
             let at = |i: f64, y: f64| (left + 28.0 * i + 2.0, y);
@@ -304,8 +307,10 @@ pub(crate) fn groups() -> Result<Picture> {
                 )?;
                 square(canvas, from, query, None)?;
             }
-            for (kv, key) in keys.iter().enumerate().take(kv_heads) {
-                square(canvas, below(kv), key, Some(colour))?;
+            for (kv, (key, value)) in keys.iter().zip(&values).enumerate().take(kv_heads) {
+                let (x, y) = below(kv);
+                square(canvas, (x, y), key, Some(colour))?;
+                square(canvas, (x, y + 22.0), value, Some(colour))?;
             }
         }
         Ok(())
@@ -499,7 +504,7 @@ pub fn online_of(scores: ArrayView1<f64>, tiles: &[Seen], read: usize) -> Result
             let lines = [
                 format!("μ = {}", short(tile.largest)),
                 old,
-                format!("sum {}", number(tile.sum, 2)),
+                format!("ℓ = {}", number(tile.sum, 2)),
                 pair(&tile.answer),
             ];
             for (i, text) in lines.into_iter().enumerate() {

@@ -10,12 +10,14 @@ use resvg::usvg::{FontResolver, Options, Tree};
 
 use crate::picture::Picture;
 
-/// The faces of the book: text, bold text, and the Chinese characters of its figures. Whatever the
-/// machine has installed does not matter, so every machine gives the same file.
-const FACES: [&[u8]; 3] = [
+/// The faces of the book: text, bold text, the Chinese characters of its figures, and letters that
+/// only formulas have. Whatever the machine has installed does not matter, so every machine gives
+/// the same file.
+const FACES: [&[u8]; 4] = [
     include_bytes!("../../theme/fonts/book-sans-regular.woff2"),
     include_bytes!("../../theme/fonts/book-sans-bold.woff2"),
     include_bytes!("../../theme/fonts/book-han.woff2"),
+    include_bytes!("../../theme/fonts/book-math.woff2"),
 ];
 
 impl Picture {

@@ -67,7 +67,11 @@ impl<F: NdFloat> Adam<F> {
         })
     }
 
-    /// Moves every number of the model by at most about `rate`.
+    /// Moves every number of the model by about `rate` where its gradients stay alike.
+    ///
+    /// If `β₁² < β₂`, no step is longer than `rate · (1 − β₁) / √((1 − β₂)(1 − β₁²/β₂))`, whatever the
+    /// gradients are, in the numbers of mathematics; `F` rounds. Gradients that grow by `β₂/β₁` at
+    /// every step come as near to it as one likes.
     ///
     /// # Errors
     /// If model and gradient differ in their tables, or from the model this was made for, the rate

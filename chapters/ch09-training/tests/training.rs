@@ -2,6 +2,7 @@
 //! learned from nothing.
 
 use ch02_softmax::softmax;
+use ch05_multihead::Projection;
 use ch08_transformer::{Activation, LayerNorm, Learned, Mode, PAD, Transformer};
 use ch09_training::backward::{layer_norm, slope};
 use ch09_training::dates::{Example, Split};
@@ -10,6 +11,8 @@ use ch09_training::optimizer::{Adam, Schedule};
 use ch09_training::task::{BEGIN, Batch, END, Vocabulary, examples};
 use ch09_training::trainer::*;
 use ndarray::{Array1, Array2, Array3, array, s};
+use rand::RngExt as _;
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use rayon::ThreadPoolBuilder;
 
 /// A plan for a model so small that a step takes no time, with dropout and smoothing.
@@ -503,6 +506,63 @@ fn the_first_step_of_adam_is_as_long_as_the_rate() {
         adam.step(&mut model, &gradient, 0.25).unwrap();
         for (now, before) in numbers(&model).iter().zip(numbers(&before)) {
             assert!((before - now - 0.25).abs() < 1e-4, "{before} to {now}");
+        }
+    }
+}
+
+/// No step of Adam is longer than its doc comment says, and some come as near as one likes: those
+/// whose gradients grow by β₂/β₁, whether they follow a rest or not.
+#[test]
+fn adam_takes_no_step_beyond_its_bound() {
+    for [beta_1, beta_2] in [[0.9, 0.98], [0.9, 0.999], [0.5, 0.9], [0.0, 0.999]] {
+        let bound = (1.0 - beta_1)
+            / f64::sqrt((1.0 - beta_2) * (1.0 - beta_1 * beta_1 / beta_2));
+        let rate = 0.01;
+        // The longest step in learning rates, under these gradients.
+        let longest = |gradients: &mut dyn Iterator<Item = f64>| {
+            let still: Projection<f64> = array![[0.0]].into();
+            let mut adam = Adam::new(&still, [beta_1, beta_2], 1e-12).unwrap();
+            let mut longest = 0.0_f64;
+            for gradient in gradients {
+                // Always from 0, so that nothing of a step is rounded away.
+                let mut model = still.clone();
+                adam.step(&mut model, &array![[gradient]].into(), rate)
+                    .unwrap();
+                longest = longest.max(model.weight()[[0, 0]].abs() / rate);
+            }
+            assert!(
+                longest <= bound * (1.0 + 1e-9),
+                "{longest} is beyond {bound}"
+            );
+            longest
+        };
+        let worst = if beta_1 > 0.0 { beta_2 / beta_1 } else { 1e6 };
+        let rest = || std::iter::repeat_n(0.0, 20_000);
+        let growing = |by: f64, most: i32| (-most..=0).map(move |t| by.powi(t));
+        let reached = longest(&mut rest().chain(growing(worst, 100)));
+        assert!(reached > 0.999 * bound, "{reached} is not near {bound}");
+        for by in [1.0, 1.01, 0.99 * worst, 1.01 * worst, 2.0, 10.0] {
+            longest(&mut growing(by, 100));
+            longest(&mut rest().chain(growing(by, 100)));
+        }
+        // Climb from gradients drawn at random, changing one at a time, after a short rest or none.
+        let mut rng = ChaCha8Rng::seed_from_u64(0);
+        for rest in [0, 1, 30] {
+            let mut gradients: Vec<f64> =
+                (0..30).map(|_| rng.random_range(-1.0..=1.0)).collect();
+            let mut best = 0.0;
+            for _ in 0..300 {
+                let place = rng.random_range(0..gradients.len());
+                let before = gradients[place];
+                gradients[place] = rng.random_range(-2.0..=2.0) * before + 1e-3;
+                let zeros = std::iter::repeat_n(0.0, rest);
+                let found = longest(&mut zeros.chain(gradients.iter().copied()));
+                if found >= best {
+                    best = found;
+                } else {
+                    gradients[place] = before;
+                }
+            }
         }
     }
 }

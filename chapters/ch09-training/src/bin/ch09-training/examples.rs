@@ -23,10 +23,12 @@ pub(crate) fn print() -> Result<()> {
     slope();
     softmax()?;
     empty_row()?;
+    how_far();
     checked()?;
     uncertain()?;
     padding()?;
     first_steps()?;
+    longest_steps()?;
     rates();
     shortened()?;
     shifted();
@@ -54,6 +56,24 @@ fn slope() {
     println!();
 }
 // ANCHOR_END: slope
+
+// ANCHOR: how_far
+fn how_far() {
+    println!("# how-far: How wrong a measured slope is, by the width of the step");
+    let loss = |w: f64| w * w * w;
+    let (w, slope) = (1.1, 3.0 * 1.1 * 1.1);
+    println!("    h   one side   both sides");
+    for h in [1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10] {
+        let one_side = (loss(w + h) - loss(w)) / h;
+        let both_sides = (loss(w + h) - loss(w - h)) / (2.0 * h);
+        let [one_side, both_sides] =
+            [one_side, both_sides].map(|measured| (measured - slope).abs());
+        println!("{h:>5.0e} {one_side:>10.0e} {both_sides:>12.0e}");
+    }
+    println!("the cube root of ε is {:.0e}", f64::EPSILON.cbrt());
+    println!();
+}
+// ANCHOR_END: how_far
 
 // ANCHOR: softmax
 fn softmax() -> Result<()> {
@@ -227,6 +247,37 @@ fn number(x: f64) -> ch05_multihead::Projection<f64> {
     array![[x]].into()
 }
 // ANCHOR_END: first_steps
+
+// ANCHOR: longest_steps
+fn longest_steps() -> Result<()> {
+    println!("# longest-steps: How long the last step is, in learning rates");
+    println!(
+        "   β₁     β₂   always 1   zeros, then 1   zeros, then growing   bound"
+    );
+    for [beta_1, beta_2] in [[0.9, 0.98], [0.9, 0.999]] {
+        let last = |growth: f64, rest: i32| -> Result<f64> {
+            let (mut model, mut before) = (number(0.0), 0.0);
+            let mut adam = Adam::new(&model, [beta_1, beta_2], 1e-9)?;
+            for t in 1..=10_000 {
+                before = model.weight()[[0, 0]];
+                let still = t <= 10_000 - rest;
+                let gradient = if still { 0.0 } else { growth.powi(t - 10_000) };
+                adam.step(&mut model, &number(gradient), 1.0)?;
+            }
+            Ok(before - model.weight()[[0, 0]])
+        };
+        let [always, once] = [last(1.0, 10_000)?, last(1.0, 1)?];
+        let growing = last(beta_2 / beta_1, 100)?;
+        let bound = (1.0 - beta_1)
+            / ((1.0 - beta_2) * (1.0 - beta_1 * beta_1 / beta_2)).sqrt();
+        println!(
+            "{beta_1:>5} {beta_2:>6} {always:>10.2} {once:>15.2} {growing:>21.2} {bound:>7.2}"
+        );
+    }
+    println!();
+    Ok(())
+}
+// ANCHOR_END: longest_steps
 
 // ANCHOR: rates
 fn rates() {
