@@ -1007,7 +1007,7 @@ fn backward_parts(table: &mut Table) {
         let (x, mode) = (ones((1, 3, 4)), &mut Mode::Evaluation);
         let steps = attend(&attention(), x.view(), x.view(), &everything(), mode).unwrap();
         let (x, d_output) = (x.view(), ones(d_output));
-        let (memory, asked) = (&steps.memory, &steps.asked);
+        let (memory, asked) = (&steps.source, &steps.asked);
         backward::multi_head(
             &attention(),
             [x, x],
@@ -1416,11 +1416,11 @@ fn chapter_9_loss_and_steps(table: &mut Table) {
         let mut gradient = norm(4);
         clip(&mut gradient, INFINITY).unwrap() == 2.0 && gradient == norm(4)
     });
-    let checked = |h: f64, most: usize, gradient: usize| {
+    let checked = |step: f64, count: usize, gradient: usize| {
         let sum = |norm: &LayerNorm<f64>| Ok(norm.gain().sum());
         let mut gradient = norm(gradient);
         gradient.numbers_mut()[1].fill(0.0);
-        check::gradient_check(&norm(3), &gradient, (h, most), sum)
+        check::gradient_check(&norm(3), &gradient, check::Sample { step, count }, sum)
     };
     let mut of = table.of("ch09_training::check::gradient_check");
     for h in [0.0, -1e-5, NAN, INFINITY] {
@@ -1435,7 +1435,11 @@ fn chapter_9_loss_and_steps(table: &mut Table) {
         })
         .refuses("a loss that fails", [9], || {
             let fails = |_: &LayerNorm<f64>| bail!("9 is too many");
-            check::gradient_check(&norm(2), &norm(2), (1e-5, 5), fails)
+            let sample = check::Sample {
+                step: 1e-5,
+                count: 5,
+            };
+            check::gradient_check(&norm(2), &norm(2), sample, fails)
         })
         .gives("a right gradient", move || {
             let distances = checked(1e-5, usize::MAX, 3).unwrap();
@@ -1662,7 +1666,7 @@ fn chapter_9_task(table: &mut Table) {
             small_trainer().look(&[]).unwrap().exact == 0.0
         });
     table
-        .of("ch09_training::trainer::Trainer::record")
+        .of("ch09_training::weights::Trainer::record")
         .gives("nothing done", || {
             let record = small_trainer().record("");
             (record.steps, record.history.len(), record.made_by.len()) == (0, 0, 0)

@@ -178,3 +178,22 @@ fn every_text_of_every_figure_has_contrast_without_scripts() {
         assert_legible(browser, &visit, 1000);
     }
 }
+
+#[test]
+fn every_text_of_every_figure_has_contrast_in_the_systems_own_colours() {
+    let test = "every_text_of_every_figure_has_contrast_in_the_systems_own_colours";
+    let Some(browser) = browser(test) else {
+        return;
+    };
+    for scheme in ["light", "dark"] {
+        let visit = Visit {
+            scripts: false,
+            media: &[
+                ("forced-colors", "active"),
+                ("prefers-color-scheme", scheme),
+            ],
+            ..Visit::default()
+        };
+        assert_legible(browser, &visit, 1000);
+    }
+}

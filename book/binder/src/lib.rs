@@ -6,9 +6,11 @@
 pub mod again;
 pub mod bind;
 pub mod blocks;
+pub mod breaks;
 pub mod cargo;
 pub mod diagrams;
 pub mod directives;
+pub mod han;
 pub mod includes;
 pub mod links;
 pub mod literate;

@@ -4,7 +4,7 @@ use crate::math::Math;
 use crate::outputs::Outputs;
 use crate::pictures::{self, Pictures};
 use crate::problem::{Problem, line_at};
-use crate::{diagrams, directives, includes, markdown, math};
+use crate::{breaks, diagrams, directives, han, includes, markdown, math};
 use anyhow::Result;
 use std::ops::Range;
 use std::path::Path;
@@ -65,6 +65,10 @@ impl Press {
         let visible = self.directives(&page, purpose, &mut edits, problems);
         self.formulas(&page, &visible, purpose, &mut edits, problems);
         self.code_blocks(&page, &visible, purpose, &mut edits, problems);
+        if purpose == Purpose::Reading {
+            edits.extend(han::named(&visible));
+            edits.extend(breaks::allowed(&visible));
+        }
         apply(page.text, edits)
     }
 
@@ -263,7 +267,7 @@ fn blank(text: &str) -> String {
         .collect()
 }
 
-fn apply(text: &str, mut edits: Vec<Edit>) -> String {
+pub(crate) fn apply(text: &str, mut edits: Vec<Edit>) -> String {
     edits.sort_by_key(|(range, _)| range.start);
     let mut made = String::with_capacity(text.len());
     let mut from = 0;
@@ -315,6 +319,18 @@ mod tests {
         assert_eq!(problems, [""; 0]);
         assert!(made.contains("<mn>0&#46;5</mn>"), "{made}");
         assert!(made.ends_with("```text\n# a: A\nline\nq = 0.5\n```\n"));
+    }
+
+    #[test]
+    fn chinese_is_named_and_long_names_in_tables_may_break() {
+        let text = "Say 好.\n\n| a |\n|---|\n| `is_causal_or_not` |\n";
+        let (made, _) = press(text, Purpose::Reading);
+        assert!(
+            made.contains("Say <span lang=\"zh-Hans\">好</span>."),
+            "{made}"
+        );
+        assert!(made.contains("causal&#95;<wbr>or"), "{made}");
+        assert_eq!(press(text, Purpose::Testing).0, text);
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! The book's figures: `{{#figure ch04 causal "Caption"}}` on a line of its own, and
 //! `{{#figure ch04 causal live "Caption"}}` for one whose numbers the reader may change.
 
+use crate::han;
 use crate::markdown::OPTIONS;
 use crate::math::Math;
+use crate::page::apply;
 use crate::problem::known;
 use pulldown_cmark::{CowStr, Event, Parser, Tag, TagEnd, html};
 use std::cell::RefCell;
@@ -164,7 +166,8 @@ fn render_caption(caption: &str, math: &Math) -> Result<String, String> {
         return Err(problem);
     }
     let options = OPTIONS | pulldown_cmark::Options::ENABLE_SMART_PUNCTUATION;
-    let events = Parser::new_ext(caption, options)
+    let caption = apply(caption, han::named(caption));
+    let events = Parser::new_ext(&caption, options)
         .filter(|event| {
             !matches!(
                 event,

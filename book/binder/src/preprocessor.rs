@@ -70,6 +70,10 @@ impl Preprocessor for Binder {
         let press = Press::new(&ctx.root, life != Life::None)?;
         let src = ctx.root.join(&ctx.config.book.src);
         let mut problems = Vec::new();
+        let mut contents = match ctx.renderer.as_str() {
+            "html" => contents(&book),
+            _ => String::new(),
+        };
         book.for_each_mut(|item| {
             let BookItem::Chapter(chapter) = item else {
                 return;
@@ -89,7 +93,8 @@ impl Preprocessor for Binder {
                 Ok(scripts) => content += &format!("\n\n{scripts}\n"),
                 Err(error) => problems.push(Problem::in_file(page.file, format!("{error:#}"))),
             }
-            chapter.content = content;
+            // The first page, and with it the whole book on paper, begins with what there is.
+            chapter.content = std::mem::take(&mut contents) + &content;
         });
         match &self.found {
             Some(found) => found.borrow_mut().append(&mut problems),
@@ -117,6 +122,28 @@ pub fn read(mut input: impl Read) -> Result<(PreprocessorContext, Book)> {
     })
 }
 
+/// A list of the pages, for paper, where there is no bar at the side.
+fn contents(book: &Book) -> String {
+    let mut list = String::from("<nav class=\"on-paper\" aria-label=\"Contents\">\n\n");
+    for item in book.iter() {
+        match item {
+            BookItem::Chapter(chapter) => {
+                let Some(path) = &chapter.path else {
+                    continue;
+                };
+                let number = match &chapter.number {
+                    Some(number) => format!("{number} "),
+                    None => String::new(),
+                };
+                list += &format!("- [{number}{}]({})\n", chapter.name, display(path));
+            }
+            BookItem::PartTitle(title) => list += &format!("- {title}\n"),
+            BookItem::Separator => {}
+        }
+    }
+    list + "\n</nav>\n\n"
+}
+
 /// A path with forward slashes on every system.
 pub(crate) fn display(path: &Path) -> String {
     path.components()
@@ -129,6 +156,7 @@ pub(crate) fn display(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mdbook_preprocessor::book::{Chapter, SectionNumber};
 
     #[test]
     fn other_renderers_get_the_text_as_it_is() {
@@ -154,6 +182,22 @@ mod tests {
         assert!(error(&handed("0.5.4", "sections")).contains("items"));
         assert!(error("").starts_with("cannot read what mdbook hands over"));
         assert!(read(handed("0.5.4", "items").as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn the_contents_name_parts_and_pages() {
+        let mut book = Book::new();
+        let page = |name: &str, path: &str| Chapter::new(name, String::new(), path, vec![]);
+        book.push_item(page("Preface", "preface.md"));
+        book.push_item(BookItem::PartTitle("Sequences".to_owned()));
+        let mut masks = page("Masks", "ch04.md");
+        masks.number = Some(SectionNumber::new([4]));
+        book.push_item(masks);
+        assert_eq!(
+            contents(&book),
+            "<nav class=\"on-paper\" aria-label=\"Contents\">\n\n- [Preface](preface.md)\n- Sequences\n\
+             - [4. Masks](ch04.md)\n\n</nav>\n\n"
+        );
     }
 
     #[test]

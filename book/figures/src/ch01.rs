@@ -5,6 +5,7 @@ use ch01_alignment::{
     alignment_scores, cosine_scores, dot_score, first_example, plane_example, second_example,
 };
 use ndarray::{ArrayView1, array};
+use std::f64::consts::TAU;
 
 use crate::canvas::{Face, Point, Stroke};
 use crate::cells::Cells;
@@ -60,6 +61,18 @@ pub fn angle_of(query: [f64; 2]) -> Result<Picture> {
     Picture::paint((360, 296), alt, |canvas| {
         let (origin, unit) = PLANE;
         let place = |v: ArrayView1<f64>| (origin.0 + unit * v[0], origin.1 - unit * v[1]);
+        let mut labels = Labels {
+            arrows: keys.rows().into_iter().chain([query]).map(place).collect(),
+            set: vec![],
+        };
+        let key_places = [(12.5, 7.0), (13.5, -2.0), (13.5, -3.0), (-11.5, -4.0)];
+        let key_places: Vec<_> = key_places
+            .into_iter()
+            .zip(keys.rows())
+            .map(|(beside, key)| labels.place(place(key), beside))
+            .collect();
+        let beside = if query[1] < 0.0 { -13.0 } else { 13.0 };
+        let query_place = labels.place(place(query), (1.5, beside));
         // A query of 0 has no direction to lie along.
         if length(query) > 1e-9 {
             let along = &query / length(query);
@@ -88,7 +101,9 @@ pub fn angle_of(query: [f64; 2]) -> Result<Picture> {
                 .map(|i| around(36.0, theta * f64::from(i) / 12.0))
                 .collect();
             canvas.path(&arc, Stroke::new(Colour::Line, 0.9))?;
-            canvas.text(around(46.0, 0.72 * theta), "θ", Face::CENTRED)?;
+            let (arc, usual) = (around(36.0, 0.5 * theta), around(46.0, 0.72 * theta));
+            let beside = (usual.0 - arc.0, usual.1 - arc.1);
+            canvas.text(labels.place(arc, beside), "θ", Face::CENTRED)?;
         }
         for j in 0..keys.nrows() {
             canvas.arrow(origin, place(keys.row(j)), Stroke::new(Colour::B, 2.0))?;
@@ -96,21 +111,11 @@ pub fn angle_of(query: [f64; 2]) -> Result<Picture> {
         if length(query) > 1e-9 {
             canvas.arrow(origin, place(query), Stroke::new(Colour::A, 3.4))?;
         }
-        let at = place(query);
-        let beside = if query[1] < 0.0 { -13.0 } else { 13.0 };
-        canvas.text(
-            (at.0 + 5.0, at.1 + beside),
-            "q",
-            Face::ENDING.bold().colour(Colour::A),
-        )?;
+        let bold = Face::CENTRED.bold();
+        canvas.text(query_place, "q", bold.colour(Colour::A))?;
         let key = |j: usize| sub("k", j + 1);
-        let bold = Face::TEXT.bold().colour(Colour::B);
-        for (j, (dx, dy)) in [(6.0, 7.0), (7.0, -2.0), (7.0, -3.0), (-18.0, -4.0)]
-            .into_iter()
-            .enumerate()
-        {
-            let tip = place(keys.row(j));
-            canvas.text((tip.0 + dx, tip.1 + dy), key(j), bold)?;
+        for (j, at) in key_places.into_iter().enumerate() {
+            canvas.text(at, key(j), bold.colour(Colour::B))?;
         }
         // The same as arithmetic.
         let columns = [28.0, 92.0, 158.0, 228.0, 326.0];
@@ -147,6 +152,54 @@ pub fn angle_of(query: [f64; 2]) -> Result<Picture> {
         Ok(())
     })
 }
+
+/// The places of labels among arrows that all begin at the plane's origin.
+struct Labels {
+    arrows: Vec<Point>,
+    set: Vec<Point>,
+}
+
+impl Labels {
+    /// The middle of a label that belongs to a point: usually this far beside it, and somewhere else
+    /// around it if an arrow or a label lies there.
+    fn place(&mut self, point: Point, beside: Point) -> Point {
+        let around = (1..12).map(|i| {
+            let turned = beside.1.atan2(beside.0) + f64::from(i) * TAU / 12.0;
+            (15.0 * turned.cos(), 15.0 * turned.sin())
+        });
+        let mut best = (f64::NEG_INFINITY, point);
+        for (dx, dy) in [beside].into_iter().chain(around) {
+            let at = (point.0 + dx, point.1 + dy);
+            let room = self.room(at);
+            // The usual place is good enough; of the others the one with the most room is taken.
+            if room > best.0 {
+                best = (room, at);
+            }
+            if (dx, dy) == beside && room >= ROOM {
+                break;
+            }
+        }
+        self.set.push(best.1);
+        best.1
+    }
+
+    /// How far it is from there to the nearest arrow, or label, or edge of the field.
+    fn room(&self, (x, y): Point) -> f64 {
+        let (origin, _) = PLANE;
+        let arrows = self.arrows.iter().map(|tip| {
+            let (dx, dy) = (tip.0 - origin.0, tip.1 - origin.1);
+            let along = (x - origin.0) * dx + (y - origin.1) * dy;
+            let share = (along / (dx * dx + dy * dy).max(1e-9)).clamp(0.0, 1.0);
+            (x - origin.0 - share * dx).hypot(y - origin.1 - share * dy)
+        });
+        let labels = self.set.iter().map(|at| (x - at.0).hypot(y - at.1) - 6.0);
+        let edges = [x - 2.0, 358.0 - x, y, 184.0 - y];
+        arrows.chain(labels).chain(edges).fold(f64::MAX, f64::min)
+    }
+}
+
+/// How far the middle of a label lies from an arrow that does not touch it.
+const ROOM: f64 = 9.0;
 
 /// Where a line from `from` in that direction leaves the field of the arrows.
 fn reach(from: Point, direction: [f64; 2]) -> Point {
@@ -305,4 +358,32 @@ pub(crate) fn grid() -> Result<Picture> {
         picture.alt
     );
     Ok(picture)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_makes_way_for_an_arrow() {
+        let (origin, unit) = PLANE;
+        let tips = |query: Point| [(origin.0 + unit, origin.1 - unit), query];
+        for turn in 0..60 {
+            let (sin, cos) = (f64::from(turn) * TAU / 60.0).sin_cos();
+            let query = (
+                origin.0 + 1.5 * unit * cos,
+                origin.1 - 0.4 * unit * (1.0 + sin),
+            );
+            let mut labels = Labels {
+                arrows: tips(query).into(),
+                set: vec![],
+            };
+            for tip in tips(query) {
+                let at = labels.place(tip, (12.5, 7.0));
+                labels.set.pop();
+                assert!(labels.room(at) >= ROOM, "{at:?} with {query:?}");
+                labels.set.push(at);
+            }
+        }
+    }
 }

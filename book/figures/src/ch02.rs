@@ -209,6 +209,7 @@ pub fn mixture_of(attention: &Attention<f64>, values: ArrayView2<f64>) -> Result
         let title = format!("{r} = {sum} {alpha} {v}");
         canvas.text((14.0, 12.0), title, Face::TEXT)?;
         let colours = [Colour::B, Colour::A, Colour::C, Colour::D];
+        let mut middles = [0.0; 4];
         for (column, &total) in totals.iter().enumerate() {
             let mut below = 0.0;
             for (j, colour) in colours.into_iter().enumerate() {
@@ -221,21 +222,25 @@ pub fn mixture_of(attention: &Attention<f64>, values: ArrayView2<f64>) -> Result
                     colour,
                     1.0,
                 )?;
-                if column + 1 == totals.len() {
-                    let (x, middle) = (left(column) + width, (bottom + top) / 2.0);
-                    canvas.line(
-                        (x + 2.0, middle),
-                        (x + 8.0, middle),
-                        Stroke::new(Colour::Line, 0.8),
-                    )?;
-                    let name = format!("{} {}", number(weights[j], 3), sub("v", j + 1));
-                    canvas.text((x + 11.0, middle), name, Face::TEXT.bold().colour(colour))?;
-                }
+                // Those of the last column are named.
+                middles[j] = (bottom + top) / 2.0;
                 below = above;
             }
             let middle = left(column) + width / 2.0;
             canvas.text((middle, y.at(total) - 9.0), number(total, 3), Face::CENTRED)?;
             canvas.text((middle, 248.0), sub("r", column + 1), Face::CENTRED)?;
+        }
+        let x = left(3) + width;
+        let places = apart(middles, 15.0, 34.0);
+        for (j, colour) in colours.into_iter().enumerate() {
+            canvas.line(
+                (x + 2.0, middles[j]),
+                (x + 8.0, places[j]),
+                Stroke::new(Colour::Line, 0.8),
+            )?;
+            let name = format!("{} {}", number(weights[j], 3), sub("v", j + 1));
+            let face = Face::TEXT.bold().colour(colour);
+            canvas.text((x + 11.0, places[j]), name, face)?;
         }
         canvas.line(
             (8.0, y.at(0.0)),
@@ -243,6 +248,20 @@ pub fn mixture_of(attention: &Attention<f64>, values: ArrayView2<f64>) -> Result
             Stroke::new(Colour::Line, 1.0),
         )
     })
+}
+
+/// Places for labels that stand one above the other, from the lowest up: where they belong, but no two
+/// closer than `gap`, and none above `top`.
+fn apart<const N: usize>(mut places: [f64; N], gap: f64, top: f64) -> [f64; N] {
+    for i in 1..N {
+        places[i] = places[i].min(places[i - 1] - gap);
+    }
+    let mut highest = top;
+    for place in places.iter_mut().rev() {
+        *place = place.max(highest);
+        highest = *place + gap;
+    }
+    places
 }
 
 /// Where the exponential of a score leaves the range of f32, and the shifted one that never does.
@@ -343,4 +362,32 @@ pub(crate) fn overflow() -> Result<Picture> {
             Face::TEXT.bold().colour(Colour::C),
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_keep_their_distance_and_their_order() {
+        assert_eq!(
+            apart([200.0, 150.0, 90.0], 15.0, 34.0),
+            [200.0, 150.0, 90.0]
+        );
+        for places in [
+            [230.0, 230.0, 230.0, 229.0],
+            [230.0, 36.0, 35.0, 34.0],
+            [34.0; 4],
+        ] {
+            let apart = apart(places, 15.0, 34.0);
+            assert!(
+                apart.windows(2).all(|two| two[0] - two[1] >= 15.0),
+                "{apart:?}"
+            );
+            assert!(
+                apart.iter().all(|&place| (34.0..=230.0).contains(&place)),
+                "{apart:?}"
+            );
+        }
+    }
 }

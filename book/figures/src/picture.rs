@@ -73,7 +73,7 @@ impl Picture {
             "<svg viewBox=\"0 0 {width} {height}\" width=\"{shown_width}\" \
              height=\"{shown_height}\" style=\"max-width:100%;height:auto\" role=\"img\" \
              aria-labelledby=\"{id}-title\"><title id=\"{id}-title\">{alt}</title>{}</svg>",
-            self.coloured(|name, _| format!("var(--fig-{name})"))
+            spoken(&self.coloured(|name, _| format!("var(--fig-{name})")))
         )
     }
 
@@ -116,6 +116,23 @@ impl Picture {
         }
         body
     }
+}
+
+/// The same with its Chinese named as such, for those who hear it and for the choice of a font.
+fn spoken(body: &str) -> String {
+    let mut texts = body.split("<text ");
+    let mut named = texts.next().unwrap_or_default().to_owned();
+    for text in texts {
+        let own = text.split("</text>").next().unwrap_or_default();
+        let is_chinese = own.chars().any(|c| matches!(c, '\u{3400}'..='\u{9FFF}'));
+        named += if is_chinese {
+            "<text lang=\"zh-Hans\" "
+        } else {
+            "<text "
+        };
+        named += text;
+    }
+    named
 }
 
 /// What plotters wrote, on one line and without its frame: tenths become units, texts take the

@@ -14,8 +14,8 @@ use ndarray::{Array3, ArrayView3, NdFloat};
 // ANCHOR: attention_steps
 #[derive(Clone, Debug, PartialEq)]
 pub struct AttentionSteps<F> {
-    /// Keys and values, projected.
-    pub memory: Memory<F>,
+    /// The keys and values of the source, projected.
+    pub source: Memory<F>,
     /// From the queries to the output.
     pub asked: MultiHeadSteps<F>,
 }
@@ -38,14 +38,14 @@ pub fn attend<F: NdFloat>(
     mask: &Mask,
     mode: &mut Mode,
 ) -> Result<AttentionSteps<F>> {
-    let memory = attention.remember(source, source)?;
+    let source = attention.remember(source, source)?;
     let asked = match mode {
-        Mode::Evaluation => attention.ask_in_steps(queries, &memory, mask)?,
+        Mode::Evaluation => attention.ask_in_steps(queries, &source, mask)?,
         Mode::Training(rng) => {
-            attention.ask_in_training(queries, &memory, mask, *rng)?
+            attention.ask_in_training(queries, &source, mask, *rng)?
         }
     };
-    Ok(AttentionSteps { memory, asked })
+    Ok(AttentionSteps { source, asked })
 }
 // ANCHOR_END: attention_steps
 

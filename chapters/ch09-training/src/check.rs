@@ -5,26 +5,38 @@ use anyhow::{Result, ensure};
 use ch08_transformer::Learned;
 // ANCHOR_END: check_imports
 
+/// Which slopes are measured, and how.
+// ANCHOR: sample
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample {
+    /// How far a number is moved to either side.
+    pub step: f64,
+    /// How many numbers of each table are moved at most.
+    pub count: usize,
+}
+// ANCHOR_END: sample
+
 /// How far a gradient is from the slopes of the loss, for each table of a model.
 ///
-/// The slope by a number `x` is measured on both sides of it, `(L(x + h) − L(x − h)) / 2h`, for up to
-/// `most` numbers of each table, spread evenly. The distance is that between the two lists of slopes,
+/// The slope by a number `x` is measured on both sides of it, `(L(x + h) − L(x − h)) / 2h`, where `h`
+/// is the sample's step, for up to `count` numbers of each table, spread evenly. The distance is that between the two lists of slopes,
 /// relative to the length of the longer one, or to a ten-thousandth if both are shorter than that: no
 /// measurement tells a slope of 0 from the rounding of the loss.
 ///
 /// # Errors
-/// If the loss fails, model and gradient have different tables, `h` is not a finite number above 0,
-/// or `most` is 0.
+/// If the loss fails, model and gradient have different tables, the step is not a finite number
+/// above 0, or the count is 0.
 // ANCHOR: gradient_check
 pub fn gradient_check<L: Learned<f64> + Clone>(
     model: &L,
     gradient: &L,
-    (h, most): (f64, usize),
+    sample: Sample,
     loss: impl Fn(&L) -> Result<f64>,
 ) -> Result<Vec<(String, f64)>> {
+    let Sample { step, count } = sample;
     ensure!(
-        h.is_finite() && h > 0.0 && most > 0,
-        "a step of {h} and {most} numbers of each table check nothing"
+        step.is_finite() && step > 0.0 && count > 0,
+        "a step of {step} and {count} numbers of each table check nothing"
     );
     let (tables, gradients) = (model.tables(), gradient.tables());
     ensure!(
@@ -39,16 +51,16 @@ pub fn gradient_check<L: Learned<f64> + Clone>(
         let by_hand: Vec<f64> = gradients[t].1.iter().copied().collect();
         crate::same_shape(name, table.shape(), "gradient", gradients[t].1.shape())?;
         let mut slopes = (vec![], vec![]);
-        for i in (0..table.len()).step_by(table.len().div_ceil(most).max(1)) {
+        for i in (0..table.len()).step_by(table.len().div_ceil(count).max(1)) {
             let mut at = |sign: f64| {
-                *number(&mut moved, t, i) += sign * h;
+                *number(&mut moved, t, i) += sign * step;
                 let loss = loss(&moved);
                 *number(&mut moved, t, i) =
                     table.iter().nth(i).copied().unwrap_or(0.0);
                 loss
             };
             // (L(x + h) − L(x − h)) / 2h
-            slopes.0.push((at(1.0)? - at(-1.0)?) / (2.0 * h));
+            slopes.0.push((at(1.0)? - at(-1.0)?) / (2.0 * step));
             slopes.1.push(by_hand[i]);
         }
         distances.push((name.clone(), distance(&slopes.0, &slopes.1)));

@@ -91,7 +91,7 @@ fn around_self_attention<F: NdFloat>(
         let [d_queries, d_source] = backward::multi_head(
             attention,
             [x, x],
-            &steps.part.memory,
+            &steps.part.source,
             &steps.part.asked,
             mask,
             d_output,
@@ -118,7 +118,7 @@ fn around_cross_attention<F: NdFloat>(
         let [d_queries, d_source] = backward::multi_head(
             attention,
             [steps.inside.view(), memory],
-            &steps.part.memory,
+            &steps.part.source,
             &steps.part.asked,
             mask,
             d_output,

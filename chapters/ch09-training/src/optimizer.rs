@@ -162,18 +162,21 @@ impl Schedule {
 }
 // ANCHOR_END: schedule
 
-/// Shortens the gradient to the length `most`, if it is longer; returns the length it had.
+/// Shortens the gradient to the length `longest`, if it is longer; returns the length it had.
 ///
 /// The length is the root of the sum of the squares of all its numbers.
 ///
 /// # Errors
-/// If `most` is not above 0, or the length is not finite: then nothing is changed.
+/// If `longest` is not above 0, or the length is not finite: then nothing is changed.
 ///
 /// Source: Pascanu, Mikolov, Bengio, *On the Difficulty of Training Recurrent Neural Networks*
 /// (2013), algorithm 1.
 // ANCHOR: clip
-pub fn clip<F: NdFloat>(gradient: &mut impl Learned<F>, most: f64) -> Result<f64> {
-    ensure!(most > 0.0, "a gradient cannot be shortened to {most}");
+pub fn clip<F: NdFloat>(
+    gradient: &mut impl Learned<F>,
+    longest: f64,
+) -> Result<f64> {
+    ensure!(longest > 0.0, "a gradient cannot be shortened to {longest}");
     let squares = gradient.tables().into_iter().map(|(_, table)| {
         table
             .iter()
@@ -185,8 +188,8 @@ pub fn clip<F: NdFloat>(gradient: &mut impl Learned<F>, most: f64) -> Result<f64
         length.is_finite(),
         "the gradient is {length} long: a number in the model or the batch has left its range"
     );
-    if length > most {
-        let factor = cast::<F>(most / length);
+    if length > longest {
+        let factor = cast::<F>(longest / length);
         for (_, mut table) in gradient.tables_mut() {
             table *= factor;
         }

@@ -4,7 +4,6 @@
 use crate::dates::{self, Example, Split};
 use crate::nonsense::nonsense;
 use crate::task::{Batch, Vocabulary};
-use crate::weights::Record;
 use crate::{layers, loss::cross_entropy, optimizer};
 use anyhow::{Result, ensure};
 use ch05_multihead::check_probability;
@@ -342,18 +341,6 @@ impl Trainer {
         };
         self.history.push(progress);
         Ok(progress)
-    }
-
-    /// The record of the training so far.
-    pub fn record(&self, made_by: &str) -> Record {
-        Record {
-            made_by: made_by.to_owned(),
-            characters: Vocabulary::of_sources().characters().iter().collect(),
-            plan: self.plan.clone(),
-            steps: self.adam.steps,
-            losses: self.losses.clone(),
-            history: self.history.clone(),
-        }
     }
 }
 // ANCHOR_END: look

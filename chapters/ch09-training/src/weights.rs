@@ -252,6 +252,20 @@ pub fn pause(trainer: &Trainer, made_by: &str) -> Result<Vec<u8>> {
     pack(tables, &trainer.record(made_by))
 }
 
+impl Trainer {
+    /// The record of the training so far.
+    pub fn record(&self, made_by: &str) -> Record {
+        Record {
+            made_by: made_by.to_owned(),
+            characters: Vocabulary::of_sources().characters().iter().collect(),
+            plan: self.plan.clone(),
+            steps: self.adam.steps,
+            losses: self.losses.clone(),
+            history: self.history.clone(),
+        }
+    }
+}
+
 const NOW: &str = "now.";
 const BEST: &str = "best.";
 const MEAN: &str = "mean.";

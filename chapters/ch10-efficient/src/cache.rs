@@ -1,9 +1,9 @@
 //! A cache of keys and values: what has been read is not projected again.
 
 // ANCHOR: imports
+use crate::grouped_attention;
 use anyhow::{Result, ensure};
 use ch04_masks::{BatchedAttention, Mask};
-use ch10_efficient::grouped_attention;
 use ndarray::{Array4, ArrayView4, NdFloat, s};
 // ANCHOR_END: imports
 

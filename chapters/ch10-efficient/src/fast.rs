@@ -4,9 +4,9 @@
 //! of the online softmax is one instruction for all of them.
 
 // ANCHOR: imports
+use crate::{Sizes, Visible, tiled_attention};
 use anyhow::Result;
 use ch03_scaled::scale;
-use ch10_efficient::{Sizes, Visible, tiled_attention};
 use ndarray::{Array4, ArrayView2, ArrayView4, Axis};
 use pulp::{Arch, Simd, WithSimd, bytemuck};
 use rayon::prelude::*;

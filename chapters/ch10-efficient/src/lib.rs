@@ -7,9 +7,6 @@
 //! pass to this crate panics.
 
 // ANCHOR: files
-// The files call each other by the name under which everybody else calls them.
-extern crate self as ch10_efficient;
-
 mod cache;
 mod count;
 mod fast;

@@ -1,12 +1,12 @@
 //! The operator `Attention` of ONNX, opsets 23 to 25, from the stages of this book.
 
 // ANCHOR: imports
+use crate::{Sizes, Visible, repeat_heads};
 use anyhow::{Context, Result, bail, ensure};
 use ch01_alignment::batched_scores;
 use ch03_scaled::scale;
 use ch04_masks::{Mask, Shape, attend_masked};
 use ch05_multihead::{merge_heads, split_heads};
-use ch10_efficient::{Sizes, Visible, repeat_heads};
 use ndarray::{
     Array, Array3, Array4, ArrayD, ArrayView, ArrayView4, ArrayViewD, Axis,
     Dimension, IxDyn, NdFloat, Zip, concatenate,

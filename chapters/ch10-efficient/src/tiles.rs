@@ -1,11 +1,11 @@
 //! Attention in tiles: the scores are made a block at a time, and never all kept.
 
 // ANCHOR: imports
+use crate::{Partial, Visible, group_size, merge, repeat_heads};
 use anyhow::{Result, ensure};
 use ch02_softmax::largest;
 use ch03_scaled::scale;
 use ch04_masks::{Mask, attend_masked, batched_scaled_scores};
-use ch10_efficient::{Partial, Visible, group_size, merge, repeat_heads};
 use ndarray::{Array3, Array4, ArrayView4, Axis, NdFloat, Zip, s};
 // ANCHOR_END: imports
 

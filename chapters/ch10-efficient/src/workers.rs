@@ -1,10 +1,8 @@
 //! Attention by several workers, each of which holds a part of the keys and values.
 
 // ANCHOR: imports
+use crate::{Partial, Sizes, Visible, merge, partial_attention, repeat_heads};
 use anyhow::{Result, anyhow, ensure};
-use ch10_efficient::{
-    Partial, Sizes, Visible, merge, partial_attention, repeat_heads,
-};
 use ndarray::{Array4, ArrayView4, Axis, NdFloat, concatenate, s};
 use std::ops::Range;
 use std::sync::mpsc::channel;

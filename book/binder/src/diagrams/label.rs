@@ -1,5 +1,6 @@
 //! Labels: how wide they are, and how they are set.
 
+use crate::han;
 use figures::escape;
 use std::fmt::Write;
 
@@ -65,7 +66,7 @@ pub(super) fn spans(line: &str, size: f64) -> String {
             Height::Below => (0.22 * size, SMALL),
             Height::Above => (-0.35 * size, SMALL),
         };
-        let text = escape(&run.text);
+        let text = han::within(&escape(&run.text), "tspan");
         if low == lowered && scale == 1.0 {
             svg.push_str(&text);
         } else {

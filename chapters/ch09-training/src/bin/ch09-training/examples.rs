@@ -7,7 +7,7 @@ use ch03_scaled::softmax_jacobian;
 use ch04_masks::{Mask, masked_softmax};
 use ch08_transformer::{Learned, Mode, NormOrder, PAD, Settings, Transformer};
 use ch09_training::alignment::{FIELDS, alignment};
-use ch09_training::check::gradient_check;
+use ch09_training::check::{Sample, gradient_check};
 use ch09_training::dates::Split;
 use ch09_training::loss::cross_entropy;
 use ch09_training::optimizer::{Adam, Schedule, clip};
@@ -149,7 +149,11 @@ fn checked() -> Result<()> {
             loss(&model)?.d_logits.view(),
             &mut gradient,
         )?;
-        let distances = gradient_check(&model, &gradient, (1e-5, 12), |model| {
+        let sample = Sample {
+            step: 1e-5,
+            count: 12,
+        };
+        let distances = gradient_check(&model, &gradient, sample, |model| {
             Ok(loss(model)?.mean)
         })?;
         let close = distances.iter().filter(|(_, distance)| *distance < 1e-6);
