@@ -7,9 +7,19 @@ use std::ffi::OsString;
 use std::fs;
 use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// What the book is made of, besides the files in its root folder.
-const FOLDERS: [&str; 3] = ["book", "chapters", "tests"];
+const FOLDERS: [&str; 4] = [".cargo", "book", "chapters", "tests"];
+
+/// What the live figures are made of, besides those.
+const LIVE: [&str; 5] = [
+    ".cargo",
+    "book/figures",
+    "book/widgets",
+    "chapters",
+    "tests/fixtures",
+];
 
 /// The beginnings of the names of variables that make another book of the same files.
 const VARIABLES: [&str; 5] = [
@@ -30,7 +40,10 @@ impl Key {
     /// # Errors
     /// If a file cannot be read.
     pub fn of(root: &Path) -> Result<Self> {
-        let program = std::env::current_exe().context("this program does not know its file")?;
+        Self::of_folders(root, &FOLDERS)
+    }
+
+    fn of_folders(root: &Path, folders: &[&str]) -> Result<Self> {
         let tools = [
             cargo::compiler(root),
             cargo::can_build_wasm(root).to_string(),
@@ -41,12 +54,13 @@ impl Key {
                 VARIABLES.iter().any(|start| name.starts_with(start))
             })
             .collect();
-        Self::made(root, &program, &tools, variables)
+        Self::made(root, folders, &program()?, &tools, variables)
     }
 
     fn made(
         root: &Path,
-        program: &Path,
+        folders: &[&str],
+        program: &str,
         tools: &[String],
         mut variables: Vec<(OsString, OsString)>,
     ) -> Result<Self> {
@@ -59,15 +73,15 @@ impl Key {
                 sources.push(path);
             }
         }
-        for folder in FOLDERS.iter().map(|folder| root.join(folder)) {
+        for folder in folders.iter().map(|folder| root.join(folder)) {
             if folder.is_dir() {
                 list(&folder, &mut sources)?;
             }
         }
-        sources.push(program.to_owned());
         variables.sort();
         let mut sum = Sum(DefaultHasher::new());
         sum.files(root, sources)?;
+        sum.part(program.as_bytes());
         for tool in tools {
             sum.part(tool.as_bytes());
         }
@@ -76,6 +90,47 @@ impl Key {
             sum.part(value.as_encoded_bytes());
         }
         Ok(Key(sum.end()))
+    }
+
+    /// The key of what the live figures in the book at `root` are compiled from.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub fn of_live_figures(root: &Path) -> Result<Self> {
+        Self::of_folders(root, &LIVE)
+    }
+
+    /// The key of this program.
+    ///
+    /// # Errors
+    /// If the program cannot be read.
+    pub fn of_program() -> Result<Self> {
+        Ok(Key(program()?))
+    }
+
+    /// What was kept in `file` under this key, if it is whole.
+    pub fn find(&self, file: &Path) -> Option<String> {
+        let kept = fs::read_to_string(file).ok()?;
+        let (said, content) = kept.split_once('\n')?;
+        (said == self.over(content)).then(|| content.to_owned())
+    }
+
+    /// Keeps something in `file` under this key. Where nothing can be kept it will be made again.
+    pub fn put(&self, file: &Path, content: &str) {
+        if let Some(folder) = file.parent() {
+            let _ = fs::create_dir_all(folder);
+        }
+        let _ = live::keep(
+            file,
+            format!("{}\n{content}", self.over(content)).as_bytes(),
+        );
+    }
+
+    fn over(&self, content: &str) -> String {
+        let mut sum = Sum(DefaultHasher::new());
+        sum.part(self.0.as_bytes());
+        sum.part(content.as_bytes());
+        sum.end()
     }
 
     /// Whether the book in `target` was made of just this, and is as it was then.
@@ -99,6 +154,23 @@ impl Key {
         sum.files(target, bound)?;
         Ok(format!("made of {}\nbound as {}\n", self.0, sum.end()))
     }
+}
+
+/// The sum over this program.
+fn program() -> Result<String> {
+    static KNOWN: OnceLock<String> = OnceLock::new();
+    if let Some(known) = KNOWN.get() {
+        return Ok(known.clone());
+    }
+    let file = std::env::current_exe().context("this program does not know its file")?;
+    let sum = sum_of(&file)?;
+    Ok(KNOWN.get_or_init(|| sum).clone())
+}
+
+fn sum_of(file: &Path) -> Result<String> {
+    let mut sum = Sum(DefaultHasher::new());
+    sum.files(Path::new(""), vec![file.to_owned()])?;
+    Ok(sum.end())
 }
 
 /// Where it is said what a book was made of: beside it.
@@ -171,7 +243,15 @@ mod tests {
                 .iter()
                 .map(|(a, b)| (a.into(), b.into()))
                 .collect();
-            Key::made(&root, &program, &tools, variables).unwrap().0
+            Key::made(
+                &root,
+                &FOLDERS,
+                &sum_of(&program).unwrap(),
+                &tools,
+                variables,
+            )
+            .unwrap()
+            .0
         };
         let sources = [
             "book.toml",
@@ -208,8 +288,8 @@ mod tests {
                 .set_modified(time)
                 .unwrap();
             assert!(keys.insert(again()), "{} is left out", file.display());
-            fs::remove_file(file).unwrap();
             if *file != program {
+                fs::remove_file(file).unwrap();
                 assert!(keys.insert(again()), "{} is left out", file.display());
             }
             write(file, "one");
@@ -225,6 +305,20 @@ mod tests {
         write(&root.join("chapters/target/x"), "");
         write(&root.join("chapters/target/CACHEDIR.TAG"), "");
         assert_eq!(again(), first);
+    }
+
+    #[test]
+    fn what_is_kept_is_found_under_its_key_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("kept/a");
+        let (key, other) = (Key("1".to_owned()), Key("2".to_owned()));
+        assert_eq!(key.find(&file), None);
+        key.put(&file, "one\ntwo\n");
+        assert_eq!(key.find(&file).as_deref(), Some("one\ntwo\n"));
+        assert_eq!(other.find(&file), None);
+        let damaged = fs::read_to_string(&file).unwrap().replace("two", "three");
+        fs::write(&file, damaged).unwrap();
+        assert_eq!(key.find(&file), None);
     }
 
     #[test]

@@ -34,12 +34,14 @@ pub struct Bound {
     pub stilled: bool,
 }
 
-/// Binds the book at `root` into `target`, and says what its pages weigh.
+/// Binds the book at `root` into `target`, and says what its pages weigh. Figures and scripts are kept
+/// beside it, and are made anew only when what they are made of has changed.
 ///
 /// # Errors
 /// As [`bind`].
 pub fn bind_and_weigh(root: &Path, target: &Path) -> Result<Bound> {
-    bind_loaded(load(root)?, target)
+    let kept = target.with_extension("kept");
+    bind_loaded(load(root)?, target, Some(&kept))
 }
 
 /// Where the book at `root` is bound: in the build directory that its book.toml names, or, if the reader
@@ -64,7 +66,7 @@ pub fn target(root: &Path, instead: Option<&Path>) -> Result<PathBuf> {
 /// # Errors
 /// As [`bind`].
 pub fn bind_into(root: &Path, target: &Path) -> Result<()> {
-    bind_loaded(load(root)?, target).map(|_| ())
+    bind_loaded(load(root)?, target, None).map(|_| ())
 }
 
 /// Binds the book at `root` and throws it away: a check that everything is right with it.
@@ -73,7 +75,7 @@ pub fn bind_into(root: &Path, target: &Path) -> Result<()> {
 /// As [`bind`].
 pub fn check(root: &Path) -> Result<()> {
     let dir = tempfile::tempdir()?;
-    render(load(root)?, &dir.path().join("book")).map(|_| ())
+    render(load(root)?, &dir.path().join("book"), None).map(|_| ())
 }
 
 /// Compiles and runs every Rust block of the book at `root`, as `mdbook test` does.
@@ -95,7 +97,7 @@ pub fn load(root: &Path) -> Result<MDBook> {
     MDBook::load(root).with_context(|| format!("cannot read the book at {}", root.display()))
 }
 
-fn bind_loaded(book: MDBook, target: &Path) -> Result<Bound> {
+fn bind_loaded(book: MDBook, target: &Path, kept: Option<&Path>) -> Result<Bound> {
     let parent = target
         .parent()
         .context("a book is not bound into the root folder")?;
@@ -105,7 +107,7 @@ fn bind_loaded(book: MDBook, target: &Path) -> Result<Bound> {
         .prefix(".book-")
         .tempdir_in(parent)?;
     let fresh = stage.path().join("fresh");
-    let bound = render(book, &fresh)?;
+    let bound = render(book, &fresh, kept)?;
     let old = stage.path().join("old");
     if target.exists() {
         fs::rename(target, &old).with_context(|| format!("cannot replace {}", target.display()))?;
@@ -120,19 +122,19 @@ fn bind_loaded(book: MDBook, target: &Path) -> Result<Bound> {
 }
 
 /// Renders into `dir` and checks what came out. All problems of all steps are in the error.
-fn render(book: MDBook, dir: &Path) -> Result<Bound> {
+fn render(book: MDBook, dir: &Path, kept: Option<&Path>) -> Result<Bound> {
     let life = if cargo::can_build_wasm(&book.root) {
         Life::Files
     } else {
         Life::None
     };
-    render_as(book, dir, life)
+    render_as(book, dir, life, kept)
 }
 
-fn render_as(mut book: MDBook, dir: &Path, life: Life) -> Result<Bound> {
+fn render_as(mut book: MDBook, dir: &Path, life: Life, kept: Option<&Path>) -> Result<Bound> {
     let root = book.root.clone();
     let found = Rc::new(RefCell::new(Vec::new()));
-    book.with_preprocessor(Binder::collecting(Rc::clone(&found), life));
+    book.with_preprocessor(Binder::collecting(Rc::clone(&found), life, kept));
     book.config.build.build_dir = dir.to_owned();
     let (built, warnings) = warnings::collect(|| book.build());
     built?;
@@ -152,7 +154,7 @@ fn render_as(mut book: MDBook, dir: &Path, life: Life) -> Result<Bound> {
     );
     // Of a book with problems nobody needs the scripts.
     let weights = if problems.is_empty() {
-        match live::finish(&root, dir) {
+        match live::finish(&root, dir, kept) {
             Ok(weights) => weights,
             Err(error)
                 if life != Life::None && std::env::var_os("BOOK_REQUIRE_TOOLS").is_none() =>
@@ -160,7 +162,7 @@ fn render_as(mut book: MDBook, dir: &Path, life: Life) -> Result<Bound> {
                 // A reader's compiler may differ from ours; a book with still figures is a book.
                 eprintln!("The figures are bound without controls: {error:#}");
                 fs::remove_dir_all(dir)?;
-                let still = render_as(load(&root)?, dir, Life::None)?;
+                let still = render_as(load(&root)?, dir, Life::None, kept)?;
                 return Ok(Bound {
                     stilled: true,
                     ..still

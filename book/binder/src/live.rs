@@ -1,12 +1,14 @@
 //! The live figures' scripts: the chapters as WebAssembly, in files that a page can load from a disk
 //! as well as from a server, and what it all weighs.
 
+use crate::again::Key;
 use crate::cargo;
 use anyhow::{Context, Result, bail, ensure};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use regex::Regex;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
@@ -128,6 +130,33 @@ struct Script {
     code: usize,
 }
 
+impl Script {
+    /// A script as it was kept.
+    fn read(kept: &str) -> Option<Self> {
+        let mut lines = kept.splitn(5, '\n');
+        let what = lines.next()?;
+        let bytes = lines.next()?.parse().ok()?;
+        let limit = match lines.next()? {
+            "" => None,
+            limit => Some(limit.parse().ok()?),
+        };
+        Some(Script {
+            weight: Weight::new(what, bytes, limit),
+            code: lines.next()?.parse().ok()?,
+            text: lines.next()?.to_owned(),
+        })
+    }
+}
+
+impl std::fmt::Display for Script {
+    /// As it is kept.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Weight { what, bytes, limit } = &self.weight;
+        let limit = limit.map_or_else(String::new, |limit| limit.to_string());
+        write!(f, "{what}\n{bytes}\n{limit}\n{}\n{}", self.code, self.text)
+    }
+}
+
 fn script(root: &Path, name: &str) -> Result<Script> {
     let packed = |variable: &str, bytes: &[u8]| format!("window.{variable}=\"{}\";", base64(bytes));
     Ok(if name == OURS {
@@ -157,20 +186,39 @@ fn script(root: &Path, name: &str) -> Result<Script> {
     })
 }
 
+/// A script that was made of the same before, in the folder where it is kept, or else is made now.
+fn kept_script(root: &Path, name: &str, kept: Option<(&Path, &Key)>) -> Result<Script> {
+    let Some((folder, key)) = kept.filter(|_| name != OURS) else {
+        return script(root, name);
+    };
+    let file = folder.join(format!("{name}.js"));
+    if let Some(script) = key.find(&file).as_deref().and_then(Script::read) {
+        return Ok(script);
+    }
+    let script = script(root, name)?;
+    key.put(&file, &script.to_string());
+    Ok(script)
+}
+
 /// Adds the scripts that the pages in `dir` ask for, and weighs what a reader has to load. A book without
-/// live figures has nothing to weigh.
+/// live figures has nothing to weigh. The scripts are kept in a folder if one is named.
 ///
 /// # Errors
 /// If the live figures cannot be compiled, or something is too heavy.
-pub fn finish(root: &Path, dir: &Path) -> Result<Vec<Weight>> {
+pub fn finish(root: &Path, dir: &Path, kept: Option<&Path>) -> Result<Vec<Weight>> {
     let pages = pages(dir)?;
     let mut names: Vec<_> = pages.iter().flat_map(|(_, html)| needed(html)).collect();
     names.sort_unstable();
     names.dedup();
+    let key = match kept {
+        Some(_) if !names.is_empty() => Key::of_live_figures(root).ok(),
+        _ => None,
+    };
+    let kept = kept.zip(key.as_ref());
     let mut weights = vec![];
     let (mut ours, mut glue) = (0, 0);
     for name in names {
-        let script = script(root, name)?;
+        let script = kept_script(root, name, kept)?;
         let folder = dir.join(FOLDER);
         fs::create_dir_all(&folder)?;
         fs::write(folder.join(format!("{name}.js")), script.text)?;
@@ -243,11 +291,12 @@ fn pages(dir: &Path) -> Result<Vec<(PathBuf, String)>> {
 /// The heaviest page without live figures, with all that it loads at first.
 fn heaviest(dir: &Path, pages: &[(PathBuf, String)]) -> Result<Option<Weight>> {
     let mut heaviest: Option<Weight> = None;
+    let mut linked = BTreeMap::new();
     for (path, html) in pages {
         if html.contains(" data-live=") {
             continue;
         }
-        let bytes = load(dir, path, html)?;
+        let bytes = load(dir, path, html, &mut linked)?;
         if heaviest.as_ref().is_none_or(|most| bytes > most.bytes) {
             let name = path.strip_prefix(dir)?.display();
             let what = format!("heaviest page without them, {name}");
@@ -259,8 +308,13 @@ fn heaviest(dir: &Path, pages: &[(PathBuf, String)]) -> Result<Option<Weight>> {
 
 /// What a page weighs when it is first read: itself, its style sheets and scripts, compressed, and the
 /// faces of the book that it is set in down to the first heading of a section. Further faces arrive
-/// while that is read.
-fn load(dir: &Path, path: &Path, html: &str) -> Result<usize> {
+/// while that is read. Of what pages link to, the weights are entered as they become known.
+fn load(
+    dir: &Path,
+    path: &Path,
+    html: &str,
+    known: &mut BTreeMap<PathBuf, usize>,
+) -> Result<usize> {
     static LINKED: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(r#"<script[^>]* src="([^"]+)"|<link rel="stylesheet" href="([^"]+)"(?: media="(\w+)")?"#)
             .expect("the pattern is valid")
@@ -283,7 +337,14 @@ fn load(dir: &Path, path: &Path, html: &str) -> Result<usize> {
         };
         let file = folder.join(name.as_str());
         let content = fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
-        bytes += gzip(&content)?.len();
+        bytes += match known.get(&file) {
+            Some(&bytes) => bytes,
+            None => {
+                let bytes = gzip(&content)?.len();
+                known.insert(file.clone(), bytes);
+                bytes
+            }
+        };
         if file.extension().is_none_or(|ending| ending != "css") {
             continue;
         }
@@ -421,6 +482,21 @@ mod tests {
             assert_eq!(base64(text.as_bytes()), coded);
         }
         assert_eq!(base64(&[255, 254, 253]), "//79");
+    }
+
+    #[test]
+    fn a_script_is_kept_with_its_weight() {
+        for limit in [None, Some(7)] {
+            let script = Script {
+                text: "a\nb\n".to_owned(),
+                weight: Weight::new("x, y", 5, limit),
+                code: 3,
+            };
+            let read = Script::read(&script.to_string()).unwrap();
+            assert_eq!(read.text, script.text);
+            assert_eq!((read.weight, read.code), (script.weight, script.code));
+        }
+        assert!(Script::read("x\n5\n").is_none());
     }
 
     #[test]

@@ -40,15 +40,16 @@ pub struct Press {
 type Edit = (Range<usize>, String);
 
 impl Press {
-    /// The press of the book at `root`, with live figures or with still ones in their places.
+    /// The press of the book at `root`, with live figures or with still ones in their places, which are
+    /// kept in a folder if one is named.
     ///
     /// # Errors
     /// If the book's own LaTeX commands are not well formed.
-    pub fn new(root: &Path, live: bool) -> Result<Self> {
+    pub fn new(root: &Path, live: bool, kept: Option<&Path>) -> Result<Self> {
         Ok(Press {
             math: Math::new()?,
             outputs: Outputs::new(root),
-            pictures: Pictures::new(live),
+            pictures: Pictures::new(live, kept),
         })
     }
 
@@ -303,7 +304,7 @@ mod tests {
             text,
         };
         let mut problems = Vec::new();
-        let made = Press::new(root.path(), true)
+        let made = Press::new(root.path(), true, None)
             .unwrap()
             .page(&page, purpose, &mut problems);
         problems.sort();

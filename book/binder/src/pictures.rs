@@ -1,20 +1,24 @@
 //! The book's figures: `{{#figure ch04 causal "Caption"}}` on a line of its own, and
 //! `{{#figure ch04 causal live "Caption"}}` for one whose numbers the reader may change.
 
+use crate::again::Key;
 use crate::han;
 use crate::markdown::OPTIONS;
 use crate::math::Math;
 use crate::page::apply;
 use crate::problem::known;
+use anyhow::Result;
 use pulldown_cmark::{CowStr, Event, Parser, Tag, TagEnd, html};
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 
 /// The figures, each drawn when it is first asked for.
 #[derive(Default)]
 pub struct Pictures {
     drawn: RefCell<HashMap<(String, bool), String>>,
     live: bool,
+    kept: Option<(PathBuf, Key)>,
 }
 
 /// What a page asks for.
@@ -29,10 +33,13 @@ pub struct Asked<'a> {
 }
 
 impl Pictures {
-    /// Those of a book whose live figures will have what they need, or will not.
-    pub fn new(live: bool) -> Self {
+    /// Those of a book whose live figures will have what they need, or will not. In a folder that is
+    /// named they are kept for as long as this program is the same.
+    pub fn new(live: bool, kept: Option<&Path>) -> Self {
+        let kept = kept.and_then(|folder| Some((folder.to_owned(), Key::of_program().ok()?)));
         Pictures {
             live,
+            kept,
             ..Pictures::default()
         }
     }
@@ -57,8 +64,10 @@ impl Pictures {
         let known = self.drawn.borrow().get(&key).cloned();
         let content = match (known, live) {
             (Some(content), _) => Ok(content),
-            (None, Some(live)) => widgets::html(live),
-            (None, None) => drawn.draw().map(|picture| picture.to_inline_svg(&key.0)),
+            (None, Some(live)) => self.made(&format!("{}-live", key.0), || widgets::html(live)),
+            (None, None) => self.made(&key.0, || {
+                drawn.draw().map(|picture| picture.to_inline_svg(&key.0))
+            }),
         };
         let content = content
             .map_err(|error| format!("cannot draw the figure {chapter} {name}: {error:#}"))?;
@@ -69,6 +78,20 @@ impl Pictures {
         let html = frame(&key.0, &attributes, &content, caption, math)?;
         self.drawn.borrow_mut().insert(key, content);
         Ok(html)
+    }
+
+    /// What was made under a name before, or else is made now.
+    fn made(&self, name: &str, make: impl FnOnce() -> Result<String>) -> Result<String> {
+        let Some((folder, key)) = &self.kept else {
+            return make();
+        };
+        let file = folder.join(name);
+        if let Some(content) = key.find(&file) {
+            return Ok(content);
+        }
+        let content = make()?;
+        key.put(&file, &content);
+        Ok(content)
     }
 
     /// Whether `{{#figure chapter name "caption"}}` is well formed and known.

@@ -10,13 +10,14 @@ use mdbook_preprocessor::{Preprocessor, PreprocessorContext, parse_input};
 use serde_json::Value;
 use std::cell::RefCell;
 use std::io::Read;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
 
 /// Makes every page of a book, and keeps going when one has problems.
 pub struct Binder {
     found: Option<Rc<RefCell<Vec<Problem>>>>,
     life: Life,
+    kept: Option<PathBuf>,
 }
 
 impl Binder {
@@ -31,14 +32,20 @@ impl Binder {
         } else {
             Life::None
         };
-        Binder { found: None, life }
+        Binder {
+            found: None,
+            life,
+            kept: None,
+        }
     }
 
-    /// A binder that adds problems to a list and succeeds, so that later steps can find theirs.
-    pub fn collecting(found: Rc<RefCell<Vec<Problem>>>, life: Life) -> Self {
+    /// A binder that adds problems to a list and succeeds, so that later steps can find theirs. It keeps
+    /// figures in a folder if one is named.
+    pub fn collecting(found: Rc<RefCell<Vec<Problem>>>, life: Life, kept: Option<&Path>) -> Self {
         Binder {
             found: Some(found),
             life,
+            kept: kept.map(Path::to_owned),
         }
     }
 
@@ -67,7 +74,7 @@ impl Preprocessor for Binder {
             "html" => self.life,
             _ => Life::None,
         };
-        let press = Press::new(&ctx.root, life != Life::None)?;
+        let press = Press::new(&ctx.root, life != Life::None, self.kept.as_deref())?;
         let src = ctx.root.join(&ctx.config.book.src);
         let mut problems = Vec::new();
         let mut contents = match ctx.renderer.as_str() {
