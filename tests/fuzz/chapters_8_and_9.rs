@@ -5,6 +5,7 @@ use super::{Input, Sizes, all_moderate, fitting, moderate, whole};
 use ch05_multihead::Projection;
 use ch08_transformer::*;
 use ch09_training::loss::cross_entropy;
+use ch09_training::reading::as_read;
 use ch09_training::trainer::{Plan, Trainer, exact};
 use ch09_training::translate::{LONGEST, translate};
 use ch09_training::{backward, dates, weights};
@@ -205,7 +206,7 @@ fn text(rng: &mut ChaCha8Rng) -> String {
 
 fn texts(input: &Input) {
     let text = text(&mut input.rng());
-    let n = text.chars().count();
+    let n = as_read(&text).chars().count();
     let answer = translate(&small().model, &text);
     let answer = fitting("translate", answer, (1..=LONGEST).contains(&n));
     let Some(answer) = answer else { return };
