@@ -495,6 +495,9 @@ fn chapter_2(table: &mut Table) {
         .of("ch02_softmax::first_example_values")
         .gives("nothing", || first_example_values().dim() == (4, 4));
     table
+        .of("ch02_softmax::word_values")
+        .gives("nothing", || word_values().dim() == (4, 6));
+    table
         .of("ch02_softmax::second_example_values")
         .gives("nothing", || second_example_values().dim() == (4, 5));
 }
@@ -1556,6 +1559,16 @@ fn chapter_6(table: &mut Table) {
                 == u128::from(u32::MAX)
         });
     table
+        .of("ch06_self_attention::words")
+        .gives("nothing", || words().dim() == (4, 10));
+    table
+        .of("ch06_self_attention::word_head")
+        .gives("nothing", || word_head().heads() == 1);
+    table
+        .of("ch06_self_attention::columns")
+        .gives("columns beyond the width", || columns(2, 1, 3).sum() == 1.0)
+        .gives("a width of 0", || columns(0, 0, 2).dim() == (0, 2));
+    table
         .of("ch06_self_attention::sentence")
         .gives("nothing", || sentence().1.dim() == (6, 10));
     table
@@ -1581,10 +1594,10 @@ fn chapter_7(table: &mut Table) {
         });
     table
         .of("ch07_cross_attention::source")
-        .gives("nothing", || source().1.dim() == (5, 5));
+        .gives("nothing", || source().1.dim() == (5, 10));
     table
         .of("ch07_cross_attention::target")
-        .gives("nothing", || target().1.dim() == (6, 5));
+        .gives("nothing", || target().1.dim() == (6, 4));
     table
         .of("ch07_cross_attention::plain_head")
         .gives("nothing", || plain_head().heads() == 1);

@@ -1,9 +1,9 @@
 //! Softmax weights and the weighted sum.
 
 use anyhow::{Context, Result, ensure};
-use ch01_alignment::{alignment_scores, first_example};
+use ch01_alignment::{SENTENCE, alignment_scores, first_example};
 use ch02_softmax::{
-    Attention, attend, first_example_values, naive_softmax, softmax, softmax_with_temperature,
+    Attention, TRANSLATION, attend, naive_softmax, softmax, softmax_with_temperature, word_values,
 };
 use ndarray::{Array1, ArrayView2, Axis, array};
 
@@ -170,22 +170,25 @@ pub(crate) fn temperature() -> Result<Picture> {
     })
 }
 
-/// The answer as a stack of the values' contributions.
+/// The answer as a stack of what the words contribute.
 pub(crate) fn mixture() -> Result<Picture> {
-    let values = first_example_values();
+    let values = word_values();
     let scores = first_scores()?;
     let attention = attend(scores.view().insert_axis(Axis(0)), values.view())?;
     mixture_of(&attention, values.view())
 }
 
-/// One query's answer as a stack of what each of four values contributes to it.
+/// One query's answer as a stack of what each word of the sentence contributes to each word of the
+/// translation.
 ///
 /// # Errors
-/// If there are not four values of four entries each above 0, or a weight is not a share of 1.
+/// If there is not one value for each word of the sentence with an entry for each of the translation, or
+/// a weight is not a share of 1.
 pub fn mixture_of(attention: &Attention<f64>, values: ArrayView2<f64>) -> Result<Picture> {
+    let (n, d_v) = (SENTENCE.len(), TRANSLATION.len());
     ensure!(
-        values.dim() == (4, 4) && attention.weights.dim() == (1, 4),
-        "four values of four entries are drawn, not {:?} with weights of {:?}",
+        values.dim() == (n, d_v) && attention.weights.dim() == (1, n),
+        "{n} values of {d_v} entries are drawn, not {:?} with weights of {:?}",
         values.dim(),
         attention.weights.dim()
     );
@@ -195,73 +198,59 @@ pub fn mixture_of(attention: &Attention<f64>, values: ArrayView2<f64>) -> Result
         "weights {:?} are no shares",
         weights.to_vec()
     );
+    let said = |names: &[&str], numbers: Vec<f64>| {
+        let said: Vec<_> = names.iter().zip(numbers).collect();
+        let said: Vec<_> = said
+            .iter()
+            .map(|(name, x)| format!("{name} {}", number(*x, 3)))
+            .collect();
+        said.join(", ")
+    };
     let alt = format!(
-        "The answer r = ({}) as four stacked bars: v1 to v4 enter each with their weights {}.",
-        list(totals.to_vec(), 3),
-        list(weights.to_vec(), 3)
+        "The answer r as six stacked bars, one for each word of the translation: {}. The four words of the \
+         sentence enter with their weights: {}.",
+        said(&TRANSLATION, totals.to_vec()),
+        said(&SENTENCE, weights.to_vec())
     );
-    let highest = totals.fold(5.0, |a: f64, &r| a.max(r));
-    Picture::paint((360, 264), alt, |canvas| {
-        let y = Scale::linear((0.0, highest), (234.0, 34.0));
-        let (width, step) = (48.0, 68.0);
-        let left = |column: usize| 14.0 + step * column as f64;
+    let highest = totals.fold(0.8, |a: f64, &r| a.max(r));
+    Picture::paint((360, 288), alt, |canvas| {
+        let y = Scale::linear((0.0, highest), (258.0, 68.0));
+        let (width, step) = (44.0, 58.0);
+        let left = |column: usize| 12.0 + step * column as f64;
         let [r, sum, alpha, v] = [sub("r", "c"), sub("Σ", "j"), sub("a", "j"), sub("v", "jc")];
         let title = format!("{r} = {sum} {alpha} {v}");
         canvas.text((14.0, 12.0), title, Face::TEXT)?;
         let colours = [Colour::B, Colour::A, Colour::C, Colour::D];
-        let mut middles = [0.0; 4];
-        for (column, &total) in totals.iter().enumerate() {
+        for (column, (word, &total)) in TRANSLATION.iter().zip(totals).enumerate() {
             let mut below = 0.0;
             for (j, colour) in colours.into_iter().enumerate() {
                 let above = below + weights[j] * values[[j, column]];
+                if above == below {
+                    continue;
+                }
                 // A sliver of paper keeps neighbours apart.
                 let (bottom, top) = (y.at(below), y.at(above) + 1.2);
-                canvas.fill(
-                    (left(column), bottom),
-                    (left(column) + width, top),
-                    colour,
-                    1.0,
-                )?;
-                // Those of the last column are named.
-                middles[j] = (bottom + top) / 2.0;
+                let (left, right) = (left(column), left(column) + width);
+                canvas.fill((left, bottom), (right, top.min(bottom)), colour, 1.0)?;
                 below = above;
             }
             let middle = left(column) + width / 2.0;
             canvas.text((middle, y.at(total) - 9.0), number(total, 3), Face::CENTRED)?;
-            canvas.text((middle, 248.0), sub("r", column + 1), Face::CENTRED)?;
+            canvas.text((middle, 272.0), *word, Face::CENTRED)?;
         }
-        let x = left(3) + width;
-        let places = apart(middles, 15.0, 34.0);
+        let at = 36.0;
         for (j, colour) in colours.into_iter().enumerate() {
-            canvas.line(
-                (x + 2.0, middles[j]),
-                (x + 8.0, places[j]),
-                Stroke::new(Colour::Line, 0.8),
-            )?;
-            let name = format!("{} {}", number(weights[j], 3), sub("v", j + 1));
-            let face = Face::TEXT.bold().colour(colour);
-            canvas.text((x + 11.0, places[j]), name, face)?;
+            let x = 12.0 + 86.0 * j as f64;
+            canvas.fill((x, at - 5.0), (x + 10.0, at + 5.0), colour, 1.0)?;
+            let name = format!("{} {}", number(weights[j], 3), SENTENCE[j]);
+            canvas.text((x + 15.0, at), name, Face::TEXT)?;
         }
         canvas.line(
-            (8.0, y.at(0.0)),
-            (left(3) + width + 6.0, y.at(0.0)),
+            (4.0, y.at(0.0)),
+            (left(d_v) - 8.0, y.at(0.0)),
             Stroke::new(Colour::Line, 1.0),
         )
     })
-}
-
-/// Places for labels that stand one above the other, from the lowest up: where they belong, but no two
-/// closer than `gap`, and none above `top`.
-fn apart<const N: usize>(mut places: [f64; N], gap: f64, top: f64) -> [f64; N] {
-    for i in 1..N {
-        places[i] = places[i].min(places[i - 1] - gap);
-    }
-    let mut highest = top;
-    for place in places.iter_mut().rev() {
-        *place = place.max(highest);
-        highest = *place + gap;
-    }
-    places
 }
 
 /// Where the exponential of a score leaves the range of f32, and the shifted one that never does.
@@ -362,32 +351,4 @@ pub(crate) fn overflow() -> Result<Picture> {
             Face::TEXT.bold().colour(Colour::C),
         )
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn labels_keep_their_distance_and_their_order() {
-        assert_eq!(
-            apart([200.0, 150.0, 90.0], 15.0, 34.0),
-            [200.0, 150.0, 90.0]
-        );
-        for places in [
-            [230.0, 230.0, 230.0, 229.0],
-            [230.0, 36.0, 35.0, 34.0],
-            [34.0; 4],
-        ] {
-            let apart = apart(places, 15.0, 34.0);
-            assert!(
-                apart.windows(2).all(|two| two[0] - two[1] >= 15.0),
-                "{apart:?}"
-            );
-            assert!(
-                apart.iter().all(|&place| (34.0..=230.0).contains(&place)),
-                "{apart:?}"
-            );
-        }
-    }
 }

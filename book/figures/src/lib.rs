@@ -21,6 +21,7 @@ mod ch09;
 mod ch10;
 mod chart;
 mod heatmap;
+mod learned;
 mod picture;
 #[cfg(feature = "png")]
 mod png;
@@ -98,19 +99,24 @@ pub fn all() -> &'static [Figure] {
         Figure::new("ch04", "alignment", ch04::alignment),
         Figure::new("ch04", "window", ch04::window),
         Figure::new("ch04", "fill", ch04::fill),
+        Figure::new("ch04", "learned", learned::causal),
         Figure::new("ch05", "split", ch05::split),
         Figure::new("ch05", "heads", ch05::heads),
         Figure::new("ch05", "roles", ch05::roles),
+        Figure::new("ch05", "learned", learned::heads_apart),
         Figure::new("ch06", "heatmap", ch06::heatmap),
         Figure::new("ch06", "causal", ch06::causal),
         Figure::new("ch06", "positions", ch06::positions),
         Figure::new("ch06", "rope", ch06::rope),
         Figure::new("ch06", "cost", ch06::cost),
+        Figure::new("ch06", "learned", learned::reads_itself),
         Figure::new("ch07", "alignment", ch07::alignment),
+        Figure::new("ch07", "learned", learned::alignment),
         Figure::new("ch08", "collapse", ch08::collapse),
         Figure::new("ch08", "way", ch08::way),
         Figure::new("ch08", "activations", ch08::activations),
         Figure::new("ch08", "growth", ch08::growth),
+        Figure::new("ch08", "learned", learned::layers),
         Figure::new("ch09", "schedule", ch09::schedule),
         Figure::new("ch09", "loss", ch09::loss),
         Figure::new("ch09", "languages", ch09::languages),
@@ -122,6 +128,7 @@ pub fn all() -> &'static [Figure] {
         Figure::new("ch10", "tiles", ch10::tiles),
         Figure::new("ch10", "lanes", ch10::lanes),
         Figure::new("ch10", "ring", ch10::ring),
+        Figure::new("ch10", "learned", learned::window),
     ];
     FIGURES
 }

@@ -1,9 +1,9 @@
 //! Softmax weights and the weighted sum.
 
 use anyhow::Result;
-use ch01_alignment::{alignment_scores, first_example};
+use ch01_alignment::{SENTENCE, alignment_scores, first_example};
 use ch02_softmax::{
-    Attention, first_example_values, naive_softmax, softmax_with_temperature, weighted_sum,
+    Attention, TRANSLATION, naive_softmax, softmax_with_temperature, weighted_sum, word_values,
 };
 use figures::number;
 use figures::with::{mixture_of, weights_of};
@@ -100,7 +100,7 @@ fn weights(state: &mut State) -> Result<View> {
         let most = stable.fold(0.0, |a: f64, &x| a.max(x));
         (stable, format!("The largest weight is {}", number(most, 3)))
     };
-    let values = first_example_values();
+    let values = word_values();
     let answer = weighted_sum(weights.view().insert_axis(Axis(0)), values.view())?;
     let answer = answer.row(0);
     let mut table = vec![heads(["key", "score", "score / τ", "weight"])];
@@ -110,10 +110,10 @@ fn weights(state: &mut State) -> Result<View> {
         table.push(cells);
     }
     let said = format!(
-        "Weights {}, together {}. {said}. The answer r is ({}).",
+        "Weights {}, together {}. {said}. The answer r: {}.",
         list(weights.to_vec(), 3),
         number(weights.sum(), 3),
-        list(answer.to_vec(), 3)
+        by_word(answer.iter().copied())
     );
     Ok(View {
         picture: weights_of(&scores.to_vec(), &weights.to_vec())?,
@@ -125,29 +125,36 @@ fn weights(state: &mut State) -> Result<View> {
 
 fn mixture(state: &mut State) -> Result<View> {
     let (scores, tau) = read(state)?;
-    let values = first_example_values();
+    let values = word_values();
     let weights = softmax_with_temperature(scores.view(), tau)?.insert_axis(Axis(0));
     let output = weighted_sum(weights.view(), values.view())?;
     let attention = Attention { output, weights };
     let (weights, answer) = (attention.weights.row(0), attention.output.row(0));
-    let mut table = vec![heads([
-        "share", "weight", "entry 1", "entry 2", "entry 3", "entry 4",
-    ])];
+    let mut table = vec![heads(["share", "weight"].into_iter().chain(TRANSLATION))];
     for (j, value) in values.rows().into_iter().enumerate() {
         let shares = value.iter().map(|v| weights[j] * v);
         let numbers = std::iter::once(weights[j]).chain(shares);
-        table.push(row(format!("a{0} v{0}", j + 1), numbers, 3));
+        table.push(row(SENTENCE[j], numbers, 3));
     }
     let sums = std::iter::once(weights.sum()).chain(answer.iter().copied());
     table.push(row("r", sums, 3));
     Ok(View {
         picture: mixture_of(&attention, values.view())?,
         said: format!(
-            "Weights {}. The answer r is ({}).",
+            "Weights {}. The answer r: {}.",
             list(weights.to_vec(), 3),
-            list(answer.to_vec(), 3)
+            by_word(answer.iter().copied())
         ),
         table,
         spots: vec![],
     })
+}
+
+/// The entries of an answer, each with its word of the translation.
+fn by_word(answer: impl IntoIterator<Item = f64>) -> String {
+    let entries = TRANSLATION.iter().zip(answer);
+    let entries: Vec<_> = entries
+        .map(|(word, x)| format!("{word} {}", number(x, 3)))
+        .collect();
+    entries.join(", ")
 }

@@ -2,9 +2,7 @@
 //! what makes no sense a message.
 
 use ch01_alignment::{alignment_scores, plane_example};
-use ch02_softmax::{
-    first_example_values, naive_softmax, softmax, softmax_with_temperature, weighted_sum,
-};
+use ch02_softmax::{naive_softmax, softmax, softmax_with_temperature, weighted_sum, word_values};
 use ch04_masks::{Mask, masked_softmax};
 use ch06_self_attention::{self_attention, sentence, wants_meet_offers};
 use ch09_training::translate::translate;
@@ -135,10 +133,7 @@ fn weights_and_answer_are_chapter_2s() {
         assert_eq!(cells.last().unwrap(), &number(*weight, 3));
     }
     let (_, view) = shown("ch02", "mixture", &[&typed[..], &[("tau", "0.3")]].concat());
-    let answer = weighted_sum(
-        weights.view().insert_axis(Axis(0)),
-        first_example_values().view(),
-    );
+    let answer = weighted_sum(weights.view().insert_axis(Axis(0)), word_values().view());
     assert_eq!(row(&view, "r")[1..], spelled(&answer.unwrap(), 3));
 }
 

@@ -216,6 +216,11 @@ pub fn additive_scores<F: NdFloat>(
 }
 // ANCHOR_END: additive_scores
 
+/// The book's sentence, "today the weather is very nice".
+// ANCHOR: sentence
+pub const SENTENCE: [&str; 4] = ["今天", "天气", "很", "好"];
+// ANCHOR_END: sentence
+
 /// A picture in the plane: one query (1 × 2) and four keys (4 × 2). `k1` points almost along the
 /// query, `k2` is less well aligned but longer, `k3` stands across it and `k4` points away.
 // ANCHOR: plane_example
@@ -226,9 +231,10 @@ pub fn plane_example() -> (Array2<f64>, Array2<f64>) {
 }
 // ANCHOR_END: plane_example
 
-/// The book's first example: one query `q1` (1 × 4) and four keys `k1` … `k4` (4 × 4).
+/// The book's first example: one query `q1` (1 × 4) and four keys `k1` … `k4` (4 × 4), a key for each
+/// word of [`SENTENCE`].
 ///
-/// Source: Vasilev, *Python Deep Learning*, 3rd edition (2023), chapter 7.
+/// Source of the numbers: Vasilev, *Python Deep Learning*, 3rd edition (2023), chapter 7.
 // ANCHOR: first_example
 pub fn first_example() -> (Array2<f64>, Array2<f64>) {
     let queries = array![[0.6, 1.2, -1.2, 1.8]];

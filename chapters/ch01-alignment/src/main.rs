@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use ch01_alignment::{
-    additive_scores, alignment_scores, batched_scores, bilinear_scores,
+    SENTENCE, additive_scores, alignment_scores, batched_scores, bilinear_scores,
     cosine_scores, dot_score, first_example, plane_example, second_example,
 };
 use ndarray::{Array2, Axis, array};
@@ -64,6 +64,9 @@ fn four_scores() -> Result<()> {
     println!("K  {} × {}", keys.nrows(), keys.ncols());
     println!("E  {} × {}", scores.nrows(), scores.ncols());
     println!("scores of q1 = {:.2}", scores.row(0));
+    for (word, score) in SENTENCE.iter().zip(scores.row(0)) {
+        println!("{score:5.2}  {word}");
+    }
     println!();
     Ok(())
 }

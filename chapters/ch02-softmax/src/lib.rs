@@ -169,8 +169,25 @@ pub fn attend<F: NdFloat>(
 }
 // ANCHOR_END: attend
 
-/// The values of the book's first example, `v1` … `v4` (4 × 4); queries and keys are
-/// `ch01_alignment::first_example`.
+/// The words of the translation, a column of [`word_values`] for each.
+// ANCHOR: word_values
+pub const TRANSLATION: [&str; 6] =
+    ["today", "the", "weather", "is", "very", "nice"];
+
+/// What each word of `ch01_alignment::SENTENCE` hands over (4 × 6): how strongly it speaks for each word of
+/// [`TRANSLATION`]. Queries and keys are `ch01_alignment::first_example`.
+pub fn word_values() -> Array2<f64> {
+    array![
+        [1.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+        [0.0, 0.5, 1.0, 0.0, 0.0, 0.0],
+        [0.0, 0.0, 0.0, 0.5, 1.0, 0.0],
+        [0.0, 0.0, 0.0, 0.5, 0.0, 1.0],
+    ]
+}
+// ANCHOR_END: word_values
+
+/// The values that the numbers of the first example had in the book they are from, `v1` … `v4` (4 × 4);
+/// queries and keys are `ch01_alignment::first_example`.
 ///
 /// Source: Vasilev, *Python Deep Learning*, 3rd edition (2023), chapter 7.
 // ANCHOR: first_example_values

@@ -1,16 +1,18 @@
 //! The worked examples of chapter 2, printed: `cargo run -p ch02-softmax`.
 
 use anyhow::Result;
-use ch01_alignment::{alignment_scores, first_example, second_example};
+use ch01_alignment::{SENTENCE, alignment_scores, first_example, second_example};
 use ch02_softmax::{
-    attend, attention_weights, first_example_values, log_sum_exp, naive_softmax,
-    second_example_values, softmax, softmax_with_temperature,
+    TRANSLATION, attend, attention_weights, first_example_values, log_sum_exp,
+    naive_softmax, second_example_values, softmax, softmax_with_temperature,
+    word_values,
 };
 use ndarray::{Array1, Array2, Axis, NdFloat, array};
 
 fn main() -> Result<()> {
     weights()?;
     answer()?;
+    original()?;
     second()?;
     overflow();
     shift();
@@ -41,7 +43,35 @@ fn weights() -> Result<()> {
 
 // ANCHOR: answer
 fn answer() -> Result<()> {
-    println!("# answer: The weighted sum of the four values");
+    println!("# answer: What the four words hand over to q1");
+    let (queries, keys) = first_example();
+    let values = word_values();
+    let scores = alignment_scores(queries.view(), keys.view())?;
+    let attention = attend(scores.view(), values.view())?;
+    let weights = attention.weights.row(0);
+    for ((word, weight), value) in SENTENCE.iter().zip(weights).zip(values.rows()) {
+        println!("{weight:.3} of {word}: {}", by_word(&value * *weight));
+    }
+    let r = attention.output.row(0);
+    println!("together: {}", by_word(r.to_owned()));
+    println!("weight of {} = {:.3}", SENTENCE[1], weights[1]);
+    println!("r = {r:.3}");
+    println!();
+    Ok(())
+}
+
+/// The entries that are not 0, each with its word of the translation.
+fn by_word(value: Array1<f64>) -> String {
+    let entries = TRANSLATION.iter().zip(value).filter(|(_, x)| *x != 0.0);
+    let entries: Vec<_> =
+        entries.map(|(word, x)| format!("{word} {x:.3}")).collect();
+    entries.join(", ")
+}
+// ANCHOR_END: answer
+
+// ANCHOR: original
+fn original() -> Result<()> {
+    println!("# original: The same weights, and the values of the source");
     let (queries, keys) = first_example();
     let values = first_example_values();
     let scores = alignment_scores(queries.view(), keys.view())?;
@@ -53,7 +83,7 @@ fn answer() -> Result<()> {
     println!();
     Ok(())
 }
-// ANCHOR_END: answer
+// ANCHOR_END: original
 
 // ANCHOR: second
 fn second() -> Result<()> {

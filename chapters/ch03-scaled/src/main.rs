@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use ch01_alignment::{alignment_scores, first_example, second_example};
-use ch02_softmax::{attend, first_example_values, second_example_values, softmax};
+use ch02_softmax::{attend, second_example_values, softmax, word_values};
 use ch03_scaled::{
     KEYS, PAIRS, QUERIES, SEED, WIDTHS, dot_product_spread, random_vector,
     saturation, scale, scaled_dot_product_attention, scaled_scores, size,
@@ -91,7 +91,7 @@ fn show(name: &str, matrix: &Array2<f64>) {
 fn first() -> Result<()> {
     println!("# first: The first example, without the scale and with it");
     let (queries, keys) = first_example();
-    let values = first_example_values();
+    let values = word_values();
     let unscaled = attend(
         alignment_scores(queries.view(), keys.view())?.view(),
         values.view(),

@@ -1,9 +1,9 @@
 //! The worked examples of chapter 4, printed: `cargo run -p ch04-masks`.
 
 use anyhow::Result;
-use ch01_alignment::{first_example, second_example};
+use ch01_alignment::{SENTENCE, first_example, second_example};
 use ch02_softmax::{
-    attention_weights, first_example_values, second_example_values,
+    TRANSLATION, attention_weights, second_example_values, word_values,
 };
 use ch03_scaled::scaled_scores;
 use ch04_masks::{Mask, PAD, example_tokens, masked_attention, masked_softmax};
@@ -11,6 +11,7 @@ use ndarray::{Array1, Array2, Array4, Axis, array};
 
 fn main() -> Result<()> {
     padding()?;
+    interpreter()?;
     causal()?;
     both()?;
     alignment();
@@ -60,11 +61,38 @@ fn row(array: &Array4<f64>, sequence: usize) -> Array1<f64> {
 }
 // ANCHOR_END: padding
 
+// ANCHOR: interpreter
+fn interpreter() -> Result<()> {
+    println!(
+        "# interpreter: The same question, asked after each word that is heard"
+    );
+    let (query, keys) = first_example();
+    let queries = Array2::from_shape_fn((4, 4), |(_, c)| query[[0, c]]);
+    let heard = Mask::causal(4, 4);
+    let attention = masked_attention(
+        queries.view(),
+        keys.view(),
+        word_values().view(),
+        &heard,
+    )?;
+    for (i, word) in SENTENCE.iter().enumerate() {
+        let (weights, r) = (attention.weights.row(i), attention.output.row(i));
+        let said: Vec<_> = TRANSLATION.iter().zip(r).collect();
+        let (most, share) = said.iter().fold(("", 0.0), |most, (word, x)| {
+            if **x > most.1 { (**word, **x) } else { most }
+        });
+        println!("{weights:.3}  {most} {share:.3}, after {word}");
+    }
+    println!();
+    Ok(())
+}
+// ANCHOR_END: interpreter
+
 // ANCHOR: causal
 fn causal() -> Result<()> {
-    println!("# causal: Four positions, none of which sees the next");
+    println!("# causal: Four words, none of which sees the next");
     let (_, x) = first_example();
-    let values = first_example_values();
+    let values = word_values();
     let mask = Mask::causal(4, 4);
     println!("mask   {mask:?}\n{mask}");
     let seen = masked_attention(x.view(), x.view(), values.view(), &mask)?;
@@ -177,7 +205,7 @@ fn additive() {
 fn polarity() -> Result<()> {
     println!("# polarity: true taken for \"block\"");
     let (_, x) = first_example();
-    let values = first_example_values();
+    let values = word_values();
     let right = Mask::causal(4, 4);
     let flipped = Mask::from_fn((1, 1, 4, 4), |_, _, i, j| j > i);
     for (name, mask) in [("right", right), ("flipped", flipped)] {
@@ -303,7 +331,7 @@ fn wrong_axis() -> Result<()> {
 fn padded_query() -> Result<()> {
     println!("# padded-query: A padding mask hides keys, not queries");
     let (_, x) = first_example();
-    let values = first_example_values();
+    let values = word_values();
     let mask = Mask::padding(&[2], 4)?;
     let attention = masked_attention(x.view(), x.view(), values.view(), &mask)?;
     show("weights, positions 2 and 3 are padding", &attention.weights);

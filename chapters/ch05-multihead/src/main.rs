@@ -1,15 +1,19 @@
 //! The worked examples of chapter 5, printed: `cargo run -p ch05-multihead`.
 
 use anyhow::Result;
+use ch01_alignment::{SENTENCE, alignment_scores, first_example};
+use ch02_softmax::word_values;
+use ch03_scaled::scaled_dot_product_attention;
 use ch04_masks::{Mask, batched_scaled_scores, masked_softmax, masked_sum};
 use ch05_multihead::{
     MultiHeadAttention, Projection, dropout, giver_and_receiver, merge_heads,
     one_head, split_heads, two_heads,
 };
-use ndarray::{Array1, Array2, Array3, Array4, Axis, array};
+use ndarray::{Array1, Array2, Array3, Array4, Axis, Slice, array, concatenate};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 fn main() -> Result<()> {
+    one_by_one()?;
     split()?;
     shapes()?;
     roles()?;
@@ -21,6 +25,57 @@ fn main() -> Result<()> {
     biased()?;
     Ok(())
 }
+
+// ANCHOR: one_by_one
+fn one_by_one() -> Result<()> {
+    println!("# one-by-one: The first question, asked by two heads of width 2");
+    let ((query, keys), values) = (first_example(), word_values());
+    // W_h^O: both heads hand on what they found, at half its size.
+    let w_o = Array2::eye(6) / 2.0;
+    let mut together = Array2::zeros((1, 6));
+    let mut added = Array2::zeros((1, 4));
+    for h in 0..2 {
+        let columns = Slice::from(2 * h..2 * (h + 1));
+        let q = query.slice_axis(Axis(1), columns);
+        let k = keys.slice_axis(Axis(1), columns);
+        let head = scaled_dot_product_attention(q, k, values.view())?;
+        let (scores, weights) = (alignment_scores(q, k)?, head.weights.row(0));
+        let best = (0..4).max_by(|&i, &j| weights[i].total_cmp(&weights[j]));
+        println!("head {h}: scores {:.2}", scores.row(0));
+        println!("        weights {weights:.3}");
+        println!(
+            "        looks at {}",
+            best.map_or("nothing", |j| SENTENCE[j])
+        );
+        added += &scores;
+        together += &head.output.dot(&w_o);
+    }
+    println!("scores of both heads, added = {:.2}", added.row(0));
+    println!("r of both heads = {:.3}", together.row(0));
+
+    // The same in one go: the matrices of both heads stand side by side.
+    let (eye, both) = (Array2::eye(4), Array2::eye(6));
+    let attention = MultiHeadAttention::new(
+        2,
+        eye.clone().into(),
+        eye.into(),
+        concatenate![Axis(1), both, both].into(),
+        concatenate![Axis(0), w_o, w_o].into(),
+    )?;
+    let batch = |x: Array2<f64>| x.insert_axis(Axis(0));
+    let answer = attention.attend(
+        batch(query).view(),
+        batch(keys).view(),
+        batch(values).view(),
+        &Mask::everything(),
+    )?;
+    let difference = &answer.output.index_axis(Axis(0), 0) - &together;
+    let same = difference.iter().all(|x: &f64| x.abs() < 1e-12);
+    println!("in one go, the same: {same}");
+    println!();
+    Ok(())
+}
+// ANCHOR_END: one_by_one
 
 // ANCHOR: split
 fn split() -> Result<()> {

@@ -8,9 +8,14 @@
 
 // ANCHOR: imports
 use anyhow::{Result, ensure};
+use ch01_alignment::first_example;
+use ch02_softmax::word_values;
 use ch04_masks::Mask;
 use ch05_multihead::{MultiHeadAnswer, MultiHeadAttention, cast};
-use ndarray::{Array2, Array4, ArrayView2, ArrayView3, ArrayView4, NdFloat, array};
+use ndarray::{
+    Array2, Array4, ArrayView2, ArrayView3, ArrayView4, Axis, NdFloat, array,
+    concatenate,
+};
 // ANCHOR_END: imports
 
 /// Multi-head attention in which a sequence asks itself: Q = K = V = X.
@@ -192,6 +197,40 @@ impl Cost {
 }
 // ANCHOR_END: cost
 
+/// A vector for each word of the book's sentence, 4 × 10: its key of chapter 1 (4 numbers), beside it
+/// what it hands over in chapter 2 (6 numbers).
+// ANCHOR: words
+pub fn words() -> Array2<f64> {
+    let (_, keys) = first_example();
+    concatenate![Axis(1), keys, word_values()]
+}
+
+/// One head that reads such vectors: its keys are the first four columns, its values the last six.
+/// What a word asks is read off what it hands over.
+pub fn word_head() -> MultiHeadAttention<f64> {
+    let questions = array![
+        [0.0, 0.0, -2.0, 1.0], // today: 今天 asks for 天气
+        [0.0, 0.0, 0.0, 0.0],  // the
+        [2.0, 3.0, 1.0, 0.0],  // weather: 天气 asks for 好
+        [0.0, 0.0, 0.0, 0.0],  // is
+        [5.0, 1.0, 0.0, 0.0],  // very: 很 asks for 好, more strongly
+        [0.6, 1.2, -1.2, 1.8], // nice: 好 asks q1
+    ];
+    let query = concatenate![Axis(0), Array2::zeros((4, 4)), questions];
+    let (key, value) = (columns(10, 0, 4), columns(10, 4, 6));
+    let same = Array2::eye(6);
+    MultiHeadAttention::new(1, query.into(), key.into(), value.into(), same.into())
+        .expect("the shapes fit each other")
+}
+
+/// A weight that picks `count` columns, from column `first` on, of vectors `width` wide.
+pub fn columns(width: usize, first: usize, count: usize) -> Array2<f64> {
+    Array2::from_shape_fn((width, count), |(i, j)| {
+        f64::from(u8::from(i == first + j))
+    })
+}
+// ANCHOR_END: words
+
 /// The book's sentence, and a vector for each of its tokens, 6 × 10. The first five entries say what
 /// a token offers, the last five what it wants: an edge, a time, a topic, a degree, a quality.
 // ANCHOR: sentence
@@ -211,11 +250,8 @@ pub fn sentence() -> ([&'static str; 6], Array2<f64>) {
 /// One head whose query is what a token wants and whose key is what a token offers. Values and
 /// output leave the vectors as they are.
 pub fn wants_meet_offers() -> MultiHeadAttention<f64> {
-    // Row i of the weight says where entry i of the vector goes.
-    let columns = |first: usize| {
-        Array2::from_shape_fn((10, 5), |(i, j)| f64::from(u8::from(i == first + j)))
-    };
-    let (query, key, same) = (columns(5), columns(0), Array2::eye(10));
+    let (query, key) = (columns(10, 5, 5), columns(10, 0, 5));
+    let same = Array2::eye(10);
     MultiHeadAttention::new(
         1,
         query.into(),

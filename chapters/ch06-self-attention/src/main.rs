@@ -1,16 +1,18 @@
 //! The worked examples of chapter 6, printed: `cargo run -p ch06-self-attention`.
 
 use anyhow::Result;
+use ch01_alignment::SENTENCE;
 use ch04_masks::{Mask, PAD};
 use ch05_multihead::MultiHeadAttention;
 use ch06_self_attention::{
     Cost, bidirectional_mask, causal_mask, rotate, self_attention, sentence,
-    sinusoidal_positions, token_positions, wants_meet_offers,
+    sinusoidal_positions, token_positions, wants_meet_offers, word_head, words,
 };
 use ndarray::{Array1, Array2, Array3, Array4, Axis, array};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 fn main() -> Result<()> {
+    reads_itself()?;
     heatmap()?;
     future()?;
     permuted()?;
@@ -26,6 +28,33 @@ fn main() -> Result<()> {
     Ok(())
 }
 
+// ANCHOR: reads_itself
+fn reads_itself() -> Result<()> {
+    println!("# words: The four words read themselves");
+    let x = words().insert_axis(Axis(0));
+    for (name, mask) in [
+        ("both ways", Mask::everything()),
+        ("only back", Mask::causal(4, 4)),
+    ] {
+        println!("{name}");
+        let answer = self_attention(&word_head(), x.view(), &mask)?;
+        let weights = only_head(answer.weights);
+        for (word, row) in SENTENCE.iter().zip(weights.rows()) {
+            println!("{row:.3}  {word}");
+        }
+    }
+    println!();
+    Ok(())
+}
+
+/// The weights of the only head over the only sequence, n × n.
+fn only_head(weights: Array4<f64>) -> Array2<f64> {
+    weights
+        .index_axis_move(Axis(0), 0)
+        .index_axis_move(Axis(0), 0)
+}
+// ANCHOR_END: reads_itself
+
 // ANCHOR: heatmap
 fn heatmap() -> Result<()> {
     println!("# sentence: Who looks at whom, both ways and causally");
@@ -37,10 +66,7 @@ fn heatmap() -> Result<()> {
     ] {
         let answer = self_attention(&wants_meet_offers(), x.view(), &mask)?;
         println!("{name}");
-        let weights = answer
-            .weights
-            .index_axis_move(Axis(0), 0)
-            .index_axis_move(Axis(0), 0);
+        let weights = only_head(answer.weights);
         for (token, row) in tokens.iter().zip(weights.rows()) {
             println!("{row:.2}  {token}");
         }
@@ -83,12 +109,11 @@ fn wavy(n: usize, d_model: usize) -> Array3<f64> {
 // ANCHOR: permuted
 fn permuted() -> Result<()> {
     println!("# permuted: The words in another order");
-    let mut rng = ChaCha8Rng::seed_from_u64(7);
-    let attention = MultiHeadAttention::<f64>::random(8, 2, &mut rng)?;
     let order = [2, 0, 3, 1];
-    let x = wavy(4, 8);
-    let ask =
-        |x: Array3<f64>| self_attention(&attention, x.view(), &Mask::everything());
+    let x = words().insert_axis(Axis(0));
+    let ask = |x: Array3<f64>| {
+        self_attention(&word_head(), x.view(), &Mask::everything())
+    };
 
     let then_permuted = ask(x.clone())?.output.select(Axis(1), &order);
     let first_permuted = ask(x.select(Axis(1), &order))?.output;
@@ -98,7 +123,7 @@ fn permuted() -> Result<()> {
     );
 
     // A position belongs to a place, not to a word: it stays where it is.
-    let places = sinusoidal_positions::<f64>(4, 8);
+    let places = sinusoidal_positions::<f64>(4, 10);
     let then_permuted = ask(&x + &places)?.output.select(Axis(1), &order);
     let first_permuted = ask(x.select(Axis(1), &order) + &places)?.output;
     println!("with positions: {}", compare(then_permuted, first_permuted));

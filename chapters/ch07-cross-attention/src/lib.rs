@@ -10,7 +10,8 @@
 use anyhow::Result;
 use ch04_masks::Mask;
 use ch05_multihead::{MultiHeadAnswer, MultiHeadAttention};
-use ndarray::{Array2, ArrayView2, ArrayView3, NdFloat, array};
+use ch06_self_attention::{columns, words};
+use ndarray::{Array2, ArrayView2, ArrayView3, Axis, NdFloat, array, concatenate};
 // ANCHOR_END: imports
 
 /// Multi-head attention in which one sequence reads another: Q from the decoder, K and V from the
@@ -59,40 +60,43 @@ pub fn alignment<F: NdFloat>(weights: ArrayView2<F>) -> Vec<Option<usize>> {
 }
 // ANCHOR_END: alignment
 
-/// The source of the chapter's example, a token a row, padded to five, and what the encoder made of
-/// it, 5 × 5: how much of a time, a topic, a degree, a quality and a link each token is.
+/// The source of the chapter's example, a token a row, padded to five, and what the encoder made of it,
+/// 5 × 10: the vectors of `ch06_self_attention::words`, and one for the padding.
 // ANCHOR: source
 pub fn source() -> ([&'static str; 5], Array2<f64>) {
-    let memory = array![
-        [1.0, 0.0, 0.0, 0.0, 0.0],
-        [0.0, 1.0, 0.0, 0.0, 0.0],
-        [0.0, 0.0, 1.0, 0.0, 0.5],
-        [0.0, 0.0, 0.0, 1.0, 0.5],
-        [0.3, 0.3, 0.3, 0.3, 0.3],
-    ];
+    let padding = Array2::from_elem((1, 10), 0.3);
+    let memory = concatenate![Axis(0), words(), padding];
     (["今天", "天气", "很", "好", "[PAD]"], memory)
 }
 // ANCHOR_END: source
 
-/// The target of the example, and what the decoder looks for as it is about to write each word, 6 × 5,
-/// in the same five features.
+/// The target of the example, and what the decoder asks as it is about to write each word, 6 × 4. Before
+/// "weather" it asks q1.
 // ANCHOR: target
 pub fn target() -> ([&'static str; 6], Array2<f64>) {
     let decoder = array![
-        [0.0, 3.0, 0.0, 0.0, 0.0],
-        [0.0, 8.0, 0.0, 0.0, 0.0],
-        [0.0, 0.0, 0.0, 2.0, 4.0],
-        [0.0, 0.0, 8.0, 0.0, 0.0],
-        [0.0, 0.0, 0.0, 8.0, 0.0],
-        [8.0, 0.0, 0.0, 0.0, 0.0],
+        [0.0, 0.0, -2.0, 1.0],
+        [0.6, 1.2, -1.2, 1.8],
+        [2.0, -3.0, 1.0, 0.0],
+        [0.0, -6.0, 1.0, 0.0],
+        [5.0, 1.0, 0.0, 0.0],
+        [-4.0, 3.0, 2.0, 0.0],
     ];
     (["the", "weather", "is", "very", "nice", "today"], decoder)
 }
 
-/// One head that changes nothing: all four projections are the identity.
+/// One head whose queries come as they are, whose keys are the first four columns of the memory and whose
+/// values are the other six.
 pub fn plain_head() -> MultiHeadAttention<f64> {
-    let same = || Array2::eye(5).into();
-    MultiHeadAttention::new(1, same(), same(), same(), same())
-        .expect("the shapes fit each other")
+    let (key, value) = (columns(10, 0, 4), columns(10, 4, 6));
+    let [query, output] = [4, 6].map(Array2::eye);
+    MultiHeadAttention::new(
+        1,
+        query.into(),
+        key.into(),
+        value.into(),
+        output.into(),
+    )
+    .expect("the shapes fit each other")
 }
 // ANCHOR_END: target

@@ -91,7 +91,7 @@ fn the_example_is_aligned_as_the_page_says() {
         [
             ("the", "天气"),
             ("weather", "天气"),
-            ("is", "好"),
+            ("is", "很"),
             ("very", "很"),
             ("nice", "好"),
             ("today", "今天")
