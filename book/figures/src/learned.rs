@@ -75,7 +75,8 @@ impl Map {
         canvas.text(title, &self.title, Face::TEXT)?;
         for ((i, j), weight) in self.weights.indexed_iter() {
             let opacity = (weight * HEAT * 100.0).round() / 100.0;
-            if opacity > 0.0 {
+            // What nobody would see is left out.
+            if opacity >= 0.03 {
                 let (from, to) = (cells.corner(i, j), cells.corner(i + 1, j + 1));
                 canvas.fill(from, to, Colour::Hot, opacity)?;
             }
