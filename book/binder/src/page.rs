@@ -214,12 +214,19 @@ impl Press {
             {
                 // A reader is shown the listing alone; the rest of its file, which rustdoc_include
                 // hides in the block, is there for the tests.
-                let listing =
-                    page.text[block.range.clone()].replacen("#rustdoc_include", "#include", 1);
-                edits.push((
-                    block.range,
-                    format!("<p class=\"listing\">{file}</p>\n\n{listing}"),
-                ));
+                let listing = format!(
+                    "```{}\n{}```",
+                    block.language(),
+                    block.code.replacen("#rustdoc_include", "#include", 1)
+                );
+                let html = match folded(file, &block) {
+                    Some(summary) => format!(
+                        "<details class=\"listing\"><summary>{summary} <code>{file}</code></summary>\n\n\
+                         {listing}\n\n</details>"
+                    ),
+                    None => format!("<p class=\"listing\">{file}</p>\n\n{listing}"),
+                };
+                edits.push((block.range, html));
             }
         }
     }
@@ -245,6 +252,23 @@ impl Press {
         let picture =
             diagrams::render(&block.code, &id).map_err(|(line, fault)| (line + 1, fault))?;
         pictures::wrap(&id, &picture, caption, &self.math).map_err(|fault| (0, fault))
+    }
+}
+
+/// What is said of a listing that is folded. Programs print what the page shows below them, and what a
+/// file uses can be looked up; an author may fold others, and keep these unfolded, by a word behind the
+/// language: `rust,folded` and `rust,shown`.
+fn folded(file: &str, block: &markdown::CodeBlock) -> Option<&'static str> {
+    let word = |name| block.words().any(|word| word == name);
+    let prints = file.ends_with("/src/main.rs") || file.ends_with("/examples.rs");
+    if word("shown") {
+        None
+    } else if prints {
+        Some("What prints this")
+    } else if block.code.contains("imports}}") {
+        Some("What this file uses")
+    } else {
+        word("folded").then_some("More of this file")
     }
 }
 
@@ -344,6 +368,39 @@ mod tests {
              ```rust\n{{#include ../../chapters/a/src/lib.rs:b}}\n```\n"
         );
         assert_eq!(press(listing, Purpose::Testing).0, listing);
+    }
+
+    #[test]
+    fn printing_code_and_what_the_author_says_is_folded() {
+        let made = |info: &str, file: &str| {
+            let listing =
+                format!("```{info}\n{{{{#rustdoc_include ../../chapters/a/src/{file}}}}}\n```\n");
+            let (made, _) = press(&listing, Purpose::Reading);
+            assert!(made.contains(&format!(
+                "```rust\n{{{{#include ../../chapters/a/src/{file}}}}}\n```"
+            )));
+            made.split_once("</summary>")
+                .map(|(summary, _)| summary.to_owned())
+        };
+        let summary = |words: &str, file: &str| {
+            Some(format!(
+                "<details class=\"listing\"><summary>{words} <code>chapters/a/src/{file}</code>"
+            ))
+        };
+        assert_eq!(
+            made("rust", "main.rs:b"),
+            summary("What prints this", "main.rs")
+        );
+        assert_eq!(
+            made("rust", "lib.rs:b_imports"),
+            summary("What this file uses", "lib.rs")
+        );
+        assert_eq!(
+            made("rust,folded", "lib.rs:b"),
+            summary("More of this file", "lib.rs")
+        );
+        assert_eq!(made("rust", "lib.rs:b"), None);
+        assert_eq!(made("rust,shown", "main.rs:b"), None);
     }
 
     #[test]
