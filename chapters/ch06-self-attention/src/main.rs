@@ -1,14 +1,16 @@
 //! The worked examples of chapter 6, printed: `cargo run -p ch06-self-attention`.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use ch01_alignment::SENTENCE;
+use ch02_softmax::attention_weights;
 use ch04_masks::{Mask, PAD};
 use ch05_multihead::MultiHeadAttention;
 use ch06_self_attention::{
     Cost, bidirectional_mask, causal_mask, rotate, self_attention, sentence,
     sinusoidal_positions, token_positions, wants_meet_offers, word_head, words,
 };
-use ndarray::{Array1, Array2, Array3, Array4, Axis, array};
+use ndarray::{Array1, Array2, Array3, Array4, Axis, array, s};
+use rand::RngExt;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 fn main() -> Result<()> {
@@ -18,6 +20,7 @@ fn main() -> Result<()> {
     permuted()?;
     positions();
     rope()?;
+    schemes()?;
     cost()?;
     news();
     unmasked()?;
@@ -169,6 +172,61 @@ fn rope() -> Result<()> {
     Ok(())
 }
 // ANCHOR_END: rope
+
+// ANCHOR: schemes
+fn schemes() -> Result<()> {
+    println!("# schemes: What each way to say where does to the weights");
+    let mut rng = ChaCha8Rng::seed_from_u64(64);
+    let learned =
+        Array2::from_shape_simple_fn((64, 4), || rng.random_range(-1.0..1.0));
+    let sines = sinusoidal_positions::<f64>(104, 4);
+    let largest = |left: &Array2<f64>, right: &Array2<f64>| {
+        (left - right).fold(0.0, |most: f64, x| most.max(x.abs()))
+    };
+    println!("           exchanged   100 places on");
+    for scheme in ["none", "sines", "learned", "rotated", "ALiBi"] {
+        let tables = [("sines", &sines), ("learned", &learned)];
+        let table = tables.into_iter().find(|(name, _)| *name == scheme);
+        // The weights of the words in that order, the first of them at that place.
+        let weights = |order: [usize; 4], at: usize| -> Result<Array2<f64>> {
+            let x = words().select(Axis(0), &order);
+            let head = word_head();
+            let [asks, offers, ..] = head.projections();
+            let (mut q, mut k) = (x.dot(asks.weight()), x.dot(offers.weight()));
+            if let Some((_, table)) = table {
+                ensure!(at + 4 <= table.nrows(), "there is no such place");
+                let places = table.slice(s![at..at + 4, ..]);
+                q += &places;
+                k += &places;
+            } else if scheme == "rotated" {
+                let places: Vec<usize> = (at..at + 4).collect();
+                let alone =
+                    |x: Array2<f64>| x.insert_axis(Axis(0)).insert_axis(Axis(0));
+                q = only_head(rotate(alone(q).view(), &places)?);
+                k = only_head(rotate(alone(k).view(), &places)?);
+            }
+            let mut scores = q.dot(&k.t()) / 2.0;
+            if scheme == "ALiBi" {
+                for ((i, j), score) in scores.indexed_iter_mut() {
+                    *score -= 0.5 * i.abs_diff(j) as f64;
+                }
+            }
+            Ok(attention_weights(scores.view()))
+        };
+        let (order, exchanged) = ([0, 1, 2, 3], [0, 2, 1, 3]);
+        let here = weights(order, 0)?;
+        let back = weights(exchanged, 0)?.select(Axis(0), &exchanged);
+        let moved = largest(&here, &back.select(Axis(1), &exchanged));
+        let far = match weights(order, 100) {
+            Ok(there) => format!("{:.2}", largest(&here, &there)),
+            Err(error) => error.to_string(),
+        };
+        println!("{scheme:<8} {moved:>11.2}   {far}");
+    }
+    println!();
+    Ok(())
+}
+// ANCHOR_END: schemes
 
 // ANCHOR: cost
 fn cost() -> Result<()> {
