@@ -180,3 +180,85 @@ fn every_mistake_is_in_the_index() {
     }
     assert_none(&problems);
 }
+
+/// The works that the doc comments of a file name behind `Source:`, each as the surname of its first
+/// author and its year, if it has one.
+fn works(code: &str) -> Vec<(String, Option<String>)> {
+    let lines: Vec<&str> = code.lines().map(str::trim).collect();
+    let mut found = Vec::new();
+    for (i, line) in lines.iter().enumerate() {
+        let Some(first) = line.strip_prefix("/// Source: ") else {
+            continue;
+        };
+        let more = lines[i + 1..]
+            .iter()
+            .map_while(|line| line.strip_prefix("/// "));
+        let text = std::iter::once(first).chain(more).collect::<Vec<_>>();
+        for work in text.join(" ").split(';') {
+            let name = work
+                .split(|c: char| !c.is_alphabetic())
+                .find(|word| word.starts_with(char::is_uppercase));
+            let year = work
+                .split(['(', ')'])
+                .find(|part| part.len() == 4 && part.chars().all(|c| c.is_ascii_digit()));
+            let name = name.unwrap_or_else(|| panic!("a source without a name: {work}"));
+            found.push((name.to_owned(), year.map(str::to_owned)));
+        }
+    }
+    found
+}
+
+#[test]
+fn every_source_is_on_the_page() {
+    let mut problems = Vec::new();
+    for (chapter, page) in chapters_and_pages() {
+        let text = fs::read_to_string(&page).unwrap();
+        let section = text.split("\n## Sources\n").nth(1).unwrap_or("");
+        let section = section.split("\n## ").next().unwrap();
+        let mut count = 0;
+        for file in rust_files(&chapter.join("src")) {
+            for (name, year) in works(&fs::read_to_string(&file).unwrap()) {
+                count += 1;
+                let listed = section.lines().any(|line| {
+                    line.starts_with("- ")
+                        && line.contains(&name)
+                        && year.as_ref().is_none_or(|year| line.contains(year))
+                });
+                if !listed {
+                    let year = year.unwrap_or_default();
+                    problems.push(format!("{}: {name} {year}", page.display()));
+                }
+            }
+        }
+        assert!(count > 0, "{}: no source is named", chapter.display());
+    }
+    assert!(problems.is_empty(), "\n{}", problems.join("\n"));
+}
+
+/// Each chapter's folder and its page.
+fn chapters_and_pages() -> Vec<(std::path::PathBuf, std::path::PathBuf)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(root().join("chapters")).unwrap() {
+        let chapter = entry.unwrap().path();
+        let name = chapter.file_name().unwrap().to_str().unwrap().to_owned();
+        if name.starts_with("ch") {
+            found.push((chapter, root().join(format!("book/src/{name}.md"))));
+        }
+    }
+    assert!(!found.is_empty());
+    found
+}
+
+/// All files of Rust below a folder.
+fn rust_files(folder: &Path) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(rust_files(&path));
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            found.push(path);
+        }
+    }
+    found
+}

@@ -1,7 +1,7 @@
-//! How each mistake would be caught: twenty-seven mutations of the chapters' code, and the chapters'
-//! own tests must notice every one. All of them are built once, into a copy in which every mutated
-//! function has its body twice, sound and with the mistake. An environment variable chooses when a
-//! test program runs.
+//! How each mistake would be caught: mutations of the chapters' code, and the chapters' own tests
+//! must notice every one. All of them are built once, into a copy in which every mutated function
+//! has its body twice, sound and with the mistake. An environment variable chooses when a test
+//! program runs.
 
 use anyhow::{Context, Result, ensure};
 use binder::cargo;

@@ -9,6 +9,7 @@ use ch05_multihead::{MultiHeadAttention, Projection};
 use ch08_transformer::*;
 use ch09_training::dates::{self, Example, Language, Split};
 use ch09_training::optimizer::{Adam, Schedule, clip};
+use ch09_training::reading::{as_read, is_one_date};
 use ch09_training::task::{self, BEGIN, Batch, END, UNKNOWN, Vocabulary, padded};
 use ch09_training::trainer::{self, Plan, Trainer, blank};
 use ch09_training::translate::{Translation, translate};
@@ -1840,6 +1841,7 @@ fn at_work(table: &mut Table) {
                 .is_empty()
         });
     let written = |written: &str, probabilities: &[f64]| Translation {
+        read: "29.11.2026".into(),
         written: written.into(),
         probabilities: probabilities.to_vec(),
         looked_at: vec![],
@@ -1850,6 +1852,22 @@ fn at_work(table: &mut Table) {
         .gives("NaN", move || {
             written("", &[NAN, 0.5]).probability().is_nan()
         });
+    table
+        .of("ch09_training::translate::Translation::is_day")
+        .gives("nothing", move || !written("", &[]).is_day())
+        .gives("other characters", move || {
+            !written("２０２6", &[]).is_day()
+        })
+        .gives("no day", move || !written("2026-02-30", &[]).is_day());
+    table
+        .of("ch09_training::reading::as_read")
+        .gives("nothing", || as_read("").is_empty())
+        .gives("an accent on nothing", || as_read("\u{301}") == "\u{301}");
+    table
+        .of("ch09_training::reading::is_one_date")
+        .gives("nothing", || !is_one_date(""))
+        .gives("digits", || !is_one_date(&"9".repeat(100_000)))
+        .gives("other characters", || !is_one_date("🎂\0\u{301}"));
     table
         .of("ch09_training::translate::Translation::is_sure")
         .gives("nothing", move || !written("", &[]).is_sure())

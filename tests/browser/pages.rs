@@ -181,3 +181,32 @@ fn pages_print_black_on_white_and_whole() {
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
+
+#[test]
+fn chinese_words_are_found_by_the_search() {
+    let Some(browser) = browser("chinese_words_are_found_by_the_search") else {
+        return;
+    };
+    // A word of the text, one that stands in none, and a word of another script as before.
+    for (word, is_there) in [
+        ("注意力", true),
+        ("遮罩", true),
+        ("天气", true),
+        ("龘龘", false),
+        ("softmax", true),
+    ] {
+        let page = browser.open("preface.html", &Visit::default());
+        page.press("s");
+        page.wait_until("document.activeElement.id === 'mdbook-searchbar'");
+        page.enter(word);
+        page.wait_until(
+            "/result/.test(document.querySelector('#mdbook-searchresults-header').innerText)",
+        );
+        let found = page.evaluate(
+            "[...document.querySelectorAll('#mdbook-searchresults li a')].map(link => link.href)",
+        );
+        let found = found.as_array().unwrap();
+        assert_eq!(!found.is_empty(), is_there, "{word}: {found:?}");
+        assert_eq!(page.complaints(), [""; 0], "{word}");
+    }
+}

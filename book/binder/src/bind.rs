@@ -102,13 +102,17 @@ fn bind_loaded(book: MDBook, target: &Path) -> Result<Vec<Weight>> {
 }
 
 /// Renders into `dir` and checks what came out. All problems of all steps are in the error.
-fn render(mut book: MDBook, dir: &Path) -> Result<Vec<Weight>> {
-    let root = book.root.clone();
-    let life = if cargo::can_build_wasm(&root) {
+fn render(book: MDBook, dir: &Path) -> Result<Vec<Weight>> {
+    let life = if cargo::can_build_wasm(&book.root) {
         Life::Files
     } else {
         Life::None
     };
+    render_as(book, dir, life)
+}
+
+fn render_as(mut book: MDBook, dir: &Path, life: Life) -> Result<Vec<Weight>> {
+    let root = book.root.clone();
     let found = Rc::new(RefCell::new(Vec::new()));
     book.with_preprocessor(Binder::collecting(Rc::clone(&found), life));
     book.config.build.build_dir = dir.to_owned();
@@ -130,7 +134,18 @@ fn render(mut book: MDBook, dir: &Path) -> Result<Vec<Weight>> {
     );
     // Of a book with problems nobody needs the scripts.
     let weights = if problems.is_empty() {
-        live::finish(&root, dir)?
+        match live::finish(&root, dir) {
+            Ok(weights) => weights,
+            Err(error)
+                if life != Life::None && std::env::var_os("BOOK_REQUIRE_TOOLS").is_none() =>
+            {
+                // A reader's compiler may differ from ours; a book with still figures is a book.
+                eprintln!("The figures are bound without controls: {error:#}");
+                fs::remove_dir_all(dir)?;
+                return render_as(load(&root)?, dir, Life::None);
+            }
+            Err(error) => return Err(error),
+        }
     } else {
         live::give_up(dir)?;
         vec![]

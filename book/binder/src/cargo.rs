@@ -74,7 +74,7 @@ pub fn libraries(root: &Path) -> Result<Libraries> {
         externs: BTreeMap::new(),
         folders: BTreeSet::new(),
     };
-    for artifact in build(root, &args)? {
+    for artifact in build(command(root), &args)? {
         let Some(rlib) = artifact.library() else {
             continue;
         };
@@ -102,7 +102,7 @@ pub fn programs(root: &Path) -> Result<Vec<(String, PathBuf)>> {
             .iter()
             .flat_map(|name| ["-p".to_owned(), name.clone()]),
     );
-    let mut programs: Vec<(String, PathBuf)> = build(root, &args)?
+    let mut programs: Vec<(String, PathBuf)> = build(command(root), &args)?
         .into_iter()
         .filter(|artifact| chapters.contains(&artifact.target))
         .filter_map(|artifact| Some((artifact.target, artifact.executable?)))
@@ -141,7 +141,11 @@ pub fn wasm(root: &Path, part: &str) -> Result<PathBuf> {
         "--profile",
         "widget",
     ];
-    build(root, &args.map(str::to_owned))?
+    // A reader's flags are for the reader's processor, and would make another file of it.
+    let mut cargo = command(root);
+    cargo.env("CARGO_ENCODED_RUSTFLAGS", "");
+    cargo.env_remove("CARGO_BUILD_TARGET");
+    build(cargo, &args.map(str::to_owned))?
         .into_iter()
         .filter(|artifact| artifact.target == part)
         .flat_map(|artifact| artifact.files)
@@ -183,8 +187,8 @@ impl Artifact {
     }
 }
 
-fn build(root: &Path, args: &[String]) -> Result<Vec<Artifact>> {
-    let output = command(root)
+fn build(mut cargo: Command, args: &[String]) -> Result<Vec<Artifact>> {
+    let output = cargo
         .args([
             "build",
             "--quiet",

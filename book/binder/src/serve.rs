@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, SystemTime};
 use tiny_http::{Method, Request, Server};
@@ -26,9 +26,6 @@ const WATCHED: [&str; 5] = [
 
 /// Where a page asks whether there is a newer book.
 const VERSION: &str = "/.version";
-
-/// How long such a question may stay open.
-const PATIENCE: Duration = Duration::from_secs(25);
 
 /// The book on a port of this machine.
 pub struct Site {
@@ -72,7 +69,7 @@ impl Site {
     pub fn run(self) {
         for request in self.server.incoming_requests() {
             let (book, version) = (self.book.clone(), Arc::clone(&self.version));
-            // A question for the version stays open, so each request has a thread of its own.
+            // A slow reader keeps nobody waiting.
             thread::spawn(move || {
                 // A browser that has gone away needs no answer.
                 let _ = answer(request, &book, &version);
@@ -84,31 +81,17 @@ impl Site {
 /// The number of times that the book has been bound.
 #[derive(Debug, Default)]
 pub struct Version {
-    number: Mutex<u64>,
-    changed: Condvar,
+    number: AtomicU64,
 }
 
 impl Version {
     /// Tells all pages to load themselves again.
     pub fn advance(&self) {
-        if let Ok(mut number) = self.number.lock() {
-            *number += 1;
-        }
-        self.changed.notify_all();
+        self.number.fetch_add(1, Ordering::Relaxed);
     }
 
     fn current(&self) -> u64 {
-        self.number.lock().map_or(0, |number| *number)
-    }
-
-    /// The version as soon as it is not `seen` any more, or after a while anyway.
-    fn other_than(&self, seen: u64) -> u64 {
-        let Ok(number) = self.number.lock() else {
-            return seen;
-        };
-        self.changed
-            .wait_timeout_while(number, PATIENCE, |number| *number == seen)
-            .map_or(seen, |(number, _)| *number)
+        self.number.load(Ordering::Relaxed)
     }
 }
 
@@ -117,10 +100,9 @@ fn answer(request: Request, book: &Path, version: &Version) -> std::io::Result<(
         return send(request, "405 Method Not Allowed", "text/plain", Vec::new());
     }
     let url = request.url().to_owned();
-    let (path, query) = url.split_once('?').unwrap_or((&url, ""));
+    let path = url.split_once('?').map_or(&*url, |(path, _)| path);
     if path == VERSION {
-        let seen = query.parse().unwrap_or(0);
-        let text = version.other_than(seen).to_string();
+        let text = version.current().to_string();
         return send(request, "200 OK", "text/plain", text.into_bytes());
     }
     let found = file(book, path).and_then(|file| Some((read(&file)?, content_type(&file))));
@@ -198,16 +180,20 @@ fn content_type(file: &Path) -> &'static str {
     }
 }
 
-/// The page with a script that loads it again when there is a newer book.
+/// The page with a script that loads it again when there is a newer book. It asks again and again, and
+/// only while it can be seen: a browser keeps few connections to one place, and a question that stayed
+/// open in each of many tabs would leave none for their pages.
 fn with_reload(page: Vec<u8>, version: u64) -> Vec<u8> {
     let Ok(page) = String::from_utf8(page) else {
         return Vec::new();
     };
     let script = format!(
-        "<script>(async () => {{ for (;;) {{ try {{ \
-         const answer = await fetch('{VERSION}?{version}'); \
+        "<script>(async () => {{ for (;;) {{ \
+         await new Promise(done => setTimeout(done, 500)); \
+         if (document.hidden) continue; \
+         try {{ const answer = await fetch('{VERSION}'); \
          if (answer.ok && await answer.text() !== '{version}') return location.reload(); \
-         }} catch {{ await new Promise(done => setTimeout(done, 1000)); }} }} }})();</script>"
+         }} catch {{}} }} }})();</script>"
     );
     match page.rfind("</body>") {
         Some(end) => format!("{}{script}{}", &page[..end], &page[end..]).into_bytes(),
@@ -263,7 +249,9 @@ fn state(root: &Path) -> BTreeMap<PathBuf, (SystemTime, u64)> {
     let mut state = BTreeMap::new();
     let mut paths: Vec<PathBuf> = WATCHED.iter().map(|path| root.join(path)).collect();
     while let Some(path) = paths.pop() {
-        if let Ok(entries) = fs::read_dir(&path) {
+        // A link may lead back to a folder that it lies in: only its own time is looked at.
+        let is_link = fs::symlink_metadata(&path).is_ok_and(|data| data.is_symlink());
+        if !is_link && let Ok(entries) = fs::read_dir(&path) {
             paths.extend(entries.flatten().map(|entry| entry.path()));
         } else if let Ok(data) = fs::metadata(&path) {
             let changed = data.modified().unwrap_or(SystemTime::UNIX_EPOCH);
@@ -328,10 +316,22 @@ mod tests {
                 "{answer}"
             );
         }
-        let waiting = thread::spawn(move || get(&address, "/.version?0"));
-        thread::sleep(Duration::from_millis(50));
+        // Answered at once, old or new.
+        assert!(get(&address, "/.version").ends_with('0'));
         version.advance();
-        assert!(waiting.join().unwrap().ends_with('1'));
+        assert!(get(&address, "/.version").ends_with('1'));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_that_links_to_itself_is_seen_once() {
+        let root = tempfile::tempdir().unwrap();
+        let chapters = root.path().join("chapters");
+        fs::create_dir(&chapters).unwrap();
+        fs::write(chapters.join("a.rs"), "").unwrap();
+        std::os::unix::fs::symlink(&chapters, chapters.join("again")).unwrap();
+        let files: Vec<_> = state(root.path()).into_keys().collect();
+        assert_eq!(files, [chapters.join("a.rs"), chapters.join("again")]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, anyhow, ensure};
 use ch08_transformer::{Learned, Transformer};
 use ch09_training::trainer::Plan;
-use ch09_training::translate::{SURE, Translation, translate};
+use ch09_training::translate::{Translation, translate};
 use ch09_training::weights::shipped;
 use figures::number;
 use figures::with::{Read, dates_of};
@@ -109,22 +109,19 @@ fn draw(state: &mut State) -> Result<View> {
     for name in TEXTS {
         let text = state.text(name)?.to_owned();
         let translation = remembered(&text).with_context(|| format!("the {name} date"))?;
-        // Whether the answer is a day of the calendar, too, is left to the reader: the code that knows
-        // is as large as a figure.
-        let probability = translation.probability();
-        let sure = if probability >= SURE {
+        let sure = if translation.is_sure() {
             "sure"
         } else {
             "unsure"
         };
-        let probability = number(probability, 3);
+        let probability = number(translation.probability(), 3);
         table.push(vec![
             text.clone(),
             translation.written.clone(),
             probability,
             sure.to_owned(),
         ]);
-        let mut read = Read::of(&translation, &text)?;
+        let mut read = Read::of(&translation, &translation.read)?;
         read.written = read.written.chars().take(written).collect();
         said.push(format!("{text}: {} ({sure})", read.written));
         reads.push(read);

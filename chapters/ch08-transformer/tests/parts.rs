@@ -480,3 +480,14 @@ fn gelu_at_the_ends_of_the_range() {
     ends::<f32>();
     ends::<f64>();
 }
+
+/// An empty view that was cut off something keeps its strides, and those fit no new array.
+#[test]
+fn layer_norm_of_an_empty_view() {
+    let x = wavy(2, 3, 4);
+    for axis in [Axis(0), Axis(1)] {
+        let (none, _) = x.view().split_at(axis, 0);
+        let norm = LayerNorm::fresh(4).unwrap();
+        assert_eq!(norm.apply(none).unwrap().dim(), none.dim());
+    }
+}

@@ -55,20 +55,20 @@ pub enum Language {
 /// - `%o` is the day as an ordinal, `%A` the weekday's name, `%a` its short name.
 ///
 /// A frame is what may stand around a form `{}`. `|` divides what may stand for each other.
-struct Phrasebook {
+pub(crate) struct Phrasebook {
     name: &'static str,
     forms: &'static str,
     frames: &'static str,
-    months: &'static str,
-    short_months: &'static str,
-    weekdays: &'static str,
-    short_weekdays: &'static str,
+    pub(crate) months: &'static str,
+    pub(crate) short_months: &'static str,
+    pub(crate) weekdays: &'static str,
+    pub(crate) short_weekdays: &'static str,
     ending: fn(day: i8) -> &'static str,
     full_stop: char,
     /// Whether its keyboards also write full-width digits, as in ２０２６.
     wide: bool,
     /// The traditional characters which it simplifies, and what they become.
-    simplified: &'static [(char, char)],
+    pub(crate) simplified: &'static [(char, char)],
 }
 
 const ENGLISH: Phrasebook = Phrasebook {
@@ -184,7 +184,7 @@ impl Language {
         Self::Numeric,
     ];
 
-    fn phrasebook(self) -> &'static Phrasebook {
+    pub(crate) fn phrasebook(self) -> &'static Phrasebook {
         match self {
             Self::English => &ENGLISH,
             Self::German => &GERMAN,
@@ -286,7 +286,7 @@ fn spellings(
     }
 }
 
-const NUMERALS: [&str; 10] =
+pub(crate) const NUMERALS: [&str; 10] =
     ["〇", "一", "二", "三", "四", "五", "六", "七", "八", "九"];
 
 /// Digit by digit: 2026 is 二〇二六 or 二零二六.
@@ -298,7 +298,7 @@ fn chinese_year(year: i16) -> String {
 }
 
 /// Counted, up to 31: 29 is 二十九, two tens and nine, or in brief 廿九.
-fn chinese_number(n: i8) -> String {
+pub(crate) fn chinese_number(n: i8) -> String {
     let n = n as usize;
     let tens = ["", "十", "二十|廿", "三十|卅"][n / 10 % 4].split('|');
     let ones = NUMERALS[n % 10].replace('〇', "");
@@ -399,11 +399,11 @@ fn upper(c: char) -> char {
     c.to_uppercase().next().unwrap_or(c)
 }
 
-fn lower(c: char) -> char {
+pub(crate) fn lower(c: char) -> char {
     c.to_lowercase().next().unwrap_or(c)
 }
 
-fn unaccented(c: char) -> char {
+pub(crate) fn unaccented(c: char) -> char {
     match c {
         'ä' => 'a',
         'é' => 'e',
@@ -413,7 +413,7 @@ fn unaccented(c: char) -> char {
 }
 
 /// The full-width form of a digit or a sign of ASCII.
-fn wide(c: char) -> char {
+pub(crate) fn wide(c: char) -> char {
     let wide = char::from_u32(u32::from(c) + 0xfee0);
     wide.filter(|_| c.is_ascii_graphic()).unwrap_or(c)
 }

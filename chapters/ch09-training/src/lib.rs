@@ -19,6 +19,7 @@ pub mod layers;
 pub mod loss;
 pub mod nonsense;
 pub mod optimizer;
+pub mod reading;
 pub mod study;
 pub mod task;
 pub mod trainer;

@@ -2,6 +2,7 @@
 
 // ANCHOR: task_imports
 use crate::dates::{self, Example, Split};
+use crate::reading::as_read;
 use ch08_transformer::PAD;
 use ndarray::Array2;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -57,15 +58,11 @@ impl Vocabulary {
         self.len() == 0
     }
 
-    /// A token for each character of a text; [`UNKNOWN`] for those that have none. Every kind of
-    /// space is a space, and a circle is the Chinese zero.
+    /// A token for each character of a text; [`UNKNOWN`] for those that have none. The text is
+    /// taken as it is read, see [`as_read`].
     pub fn tokens(&self, text: &str) -> Vec<u32> {
-        text.chars()
-            .map(|c| match c {
-                '○' | '◯' => '〇',
-                c if c.is_whitespace() => ' ',
-                c => c,
-            })
+        as_read(text)
+            .chars()
             .map(|character| {
                 let place = self.characters.iter().position(|&c| c == character);
                 place.map_or(UNKNOWN, |place| place as u32 + FIRST)

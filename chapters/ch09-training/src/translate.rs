@@ -1,6 +1,7 @@
 //! A trained model at work: it writes one character at a time, each after those it has written.
 
 // ANCHOR: translate_imports
+use crate::reading::{as_read, is_one_date};
 use crate::task::{BEGIN, END, Vocabulary, padded};
 use anyhow::{Result, ensure};
 use ch02_softmax::softmax;
@@ -13,12 +14,15 @@ use ndarray::{Array3, Axis, s};
 // ANCHOR: translation
 #[derive(Clone, Debug, PartialEq)]
 pub struct Translation {
+    /// The text as the model read it, see [`as_read`].
+    pub read: String,
     /// The characters that were written.
     pub written: String,
     /// The probability which the model gave to each of them, and to the end.
     pub probabilities: Vec<f64>,
     /// For each decoder layer the cross-attention weights, `(heads, m, n)`: row `i` is what the model
-    /// looked at when it wrote character `i`, the last row is the end.
+    /// looked at when it wrote character `i`, the last row is the end; column `j` is character `j` of
+    /// `read`.
     pub looked_at: Vec<Array3<f32>>,
 }
 
@@ -34,11 +38,31 @@ impl Translation {
         self.probabilities.iter().product()
     }
 
-    /// Whether the answer is probable, and is a day of the calendar.
+    /// Whether the answer is a day of the calendar.
+    pub fn is_day(&self) -> bool {
+        let written = self.written.as_bytes();
+        let number = |from: usize, to: usize| {
+            let digits = written.get(from..to)?;
+            digits.iter().try_fold(0, |number: i16, digit| {
+                let digit = digit.is_ascii_digit().then(|| digit - b'0')?;
+                Some(10 * number + i16::from(digit))
+            })
+        };
+        let dashes =
+            written.len() == 10 && written[4] == b'-' && written[7] == b'-';
+        let (year, month, day) = (number(0, 4), number(5, 7), number(8, 10));
+        dashes
+            && year
+                .zip(month.zip(day))
+                .is_some_and(|(year, (month, day))| {
+                    Date::new(year, month as i8, day as i8).is_ok()
+                })
+    }
+
+    /// Whether the model was sure and can be: the answer is probable and a day of the calendar, and
+    /// the text is one date and nothing else.
     pub fn is_sure(&self) -> bool {
-        let is_date =
-            self.written.len() == 10 && self.written.parse::<Date>().is_ok();
-        is_date && self.probability() >= SURE
+        self.probability() >= SURE && self.is_day() && is_one_date(&self.read)
     }
 }
 // ANCHOR_END: translation
@@ -46,18 +70,19 @@ impl Translation {
 /// Translates a date, always taking the most probable character.
 ///
 /// # Errors
-/// If the text is empty or longer than [`LONGEST`], or the model does not know the tokens of the
+/// If the text has nothing to read or is longer than [`LONGEST`], or the model does not know the tokens of the
 /// task.
 // ANCHOR: translate
 pub fn translate(model: &Transformer<f32>, text: &str) -> Result<Translation> {
     let (sources, targets) = (Vocabulary::of_sources(), Vocabulary::of_targets());
-    let n = text.chars().count();
+    let read = as_read(text);
+    let n = read.chars().count();
     ensure!(n > 0, "there is nothing to translate");
     ensure!(
         n <= LONGEST,
         "a text of {n} characters is no date; {LONGEST} is the most that is read"
     );
-    let source = padded(vec![sources.tokens(text)]);
+    let source = padded(vec![sources.tokens(&read)]);
     let memory = model.encode(source.view())?;
     let mut tokens = vec![BEGIN];
     let mut written = String::new();
@@ -89,6 +114,7 @@ pub fn translate(model: &Transformer<f32>, text: &str) -> Result<Translation> {
         .map(|layer| layer.cross_attention.part.asked.weights)
         .map(|weights| weights.index_axis_move(Axis(0), 0));
     Ok(Translation {
+        read,
         written,
         probabilities,
         looked_at: looked_at.collect(),

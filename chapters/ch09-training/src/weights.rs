@@ -8,8 +8,10 @@ use ch08_transformer::{Learned, Transformer};
 use ndarray::{ArrayD, ArrayViewD};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use safetensors::{SafeTensors, tensor::TensorView};
-use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use serde::de::{Error, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use std::collections::{HashMap, HashSet};
+use std::fmt;
 // ANCHOR_END: weights_imports
 
 /// How some weights were made.
@@ -93,8 +95,12 @@ pub fn load(bytes: &[u8]) -> Result<(Transformer<f32>, Record)> {
 }
 
 fn unpack(bytes: &[u8]) -> Result<(SafeTensors<'_>, Record)> {
-    let (_, about) = SafeTensors::read_metadata(bytes)
+    let (header, about) = SafeTensors::read_metadata(bytes)
         .context("these are no weights in the safetensors format")?;
+    // Eight bytes tell the length of the header; it is JSON.
+    let header = bytes.get(8..8 + header).context("the header is cut off")?;
+    serde_json::from_slice::<NothingTwice>(header)
+        .context("the header of the weights is ambiguous")?;
     let record = about.metadata().as_ref().and_then(|map| map.get(RECORD));
     let record = record.context("the weights do not say how they were made")?;
     let record: Record = serde_json::from_str(record)
@@ -163,6 +169,66 @@ fn read(tables: &SafeTensors, name: &str) -> Result<ArrayD<f32>> {
         "a number in {name} is not finite"
     );
     Ok(ArrayD::from_shape_vec(view.shape(), numbers)?)
+}
+
+/// JSON in which no object has a name twice. A reader that does not mind takes one of the two, and
+/// nobody can say which.
+struct NothingTwice;
+
+impl<'de> Deserialize<'de> for NothingTwice {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        json.deserialize_any(Self)
+    }
+}
+
+impl<'de> Visitor<'de> for NothingTwice {
+    type Value = Self;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self, A::Error> {
+        let mut names = HashSet::new();
+        while let Some(name) = map.next_key::<String>()? {
+            if names.contains(&name) {
+                let twice = format!("{name} stands there twice");
+                return Err(A::Error::custom(twice));
+            }
+            names.insert(name);
+            map.next_value::<Self>()?;
+        }
+        Ok(self)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self, A::Error> {
+        while list.next_element::<Self>()?.is_some() {}
+        Ok(self)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_unit<E>(self) -> Result<Self, E> {
+        Ok(self)
+    }
 }
 // ANCHOR_END: load
 

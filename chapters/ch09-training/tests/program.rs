@@ -178,6 +178,7 @@ fn bad_arguments_are_refused() {
         ),
         (&["--resume"], "there is no stopped training"),
         (&["--resume", "--weights", "mine"], "mine.training"),
+        (&["--resume", "--weights", "run.v2"], "run.v2.training"),
     ] {
         let message = complaint(&run(&folder, arguments));
         assert!(message.contains(expected), "{arguments:?}: {message}");
@@ -223,7 +224,7 @@ fn a_training_says_what_it_does_and_leaves_weights_alone() {
 #[test]
 fn what_is_there_is_never_overwritten() {
     let folder = folder("overwrite");
-    for name in ["mine.safetensors", "mine.training"] {
+    for name in ["mine.safetensors", "mine.safetensors.training"] {
         fs::write(folder.join(name), "mine").unwrap();
         let arguments = ["--steps", "1", "--weights", "mine.safetensors"];
         let message = complaint(&run(&folder, &arguments));
@@ -236,11 +237,11 @@ fn what_is_there_is_never_overwritten() {
         fs::remove_file(folder.join(name)).unwrap();
     }
     // What was stopped and is damaged is not lost either.
-    fs::write(folder.join("mine.training"), "mine").unwrap();
+    fs::write(folder.join("mine.safetensors.training"), "mine").unwrap();
     let arguments = ["--resume", "--weights", "mine.safetensors"];
     let message = complaint(&run(&folder, &arguments));
-    assert!(message.contains("mine.training"), "{message}");
-    assert_eq!(names(&folder), ["mine.training"]);
+    assert!(message.contains("mine.safetensors.training"), "{message}");
+    assert_eq!(names(&folder), ["mine.safetensors.training"]);
     // With --force it is.
     fs::write(folder.join("mine.safetensors"), "mine").unwrap();
     let arguments = ["--steps", "1", "--force", "--weights", "mine.safetensors"];
@@ -248,6 +249,25 @@ fn what_is_there_is_never_overwritten() {
     assert_eq!(names(&folder), ["mine.safetensors"]);
     let bytes = fs::read(folder.join("mine.safetensors")).unwrap();
     ch09_training::weights::load(&bytes).unwrap();
+}
+
+/// Names that differ only behind a dot are different trainings.
+#[test]
+fn a_training_is_named_for_its_weights_whole_name() {
+    let folder = folder("named");
+    fs::write(folder.join("run.training"), "of run").unwrap();
+    fs::write(folder.join("run.v1.training"), "of run.v1").unwrap();
+    let arguments = ["--resume", "--weights", "run.v2"];
+    let message = complaint(&run(&folder, &arguments));
+    assert!(
+        message.contains("there is no stopped training"),
+        "{message}"
+    );
+    printed(&run(&folder, &["--steps", "1", "--weights", "run.v2"]));
+    assert_eq!(
+        names(&folder),
+        ["run.training", "run.v1.training", "run.v2"]
+    );
 }
 
 #[cfg(unix)]
@@ -289,7 +309,10 @@ mod interrupted {
         assert!(stopped.starts_with("stopped at step "), "{rest}");
         let go_on = "cargo run --release -p ch09-training -- --resume";
         assert!(stopped.ends_with(go_on), "{rest}");
-        assert_eq!(names(&folder), ["dates.safetensors", "dates.training"]);
+        assert_eq!(
+            names(&folder),
+            ["dates.safetensors", "dates.safetensors.training"]
+        );
         // A new training would lose it.
         let message = complaint(&run(&folder, &["--steps", "1"]));
         assert!(message.contains("--resume"), "{message}");
@@ -317,6 +340,9 @@ mod interrupted {
             "{rest}"
         );
         let names = names(&folder);
-        assert_eq!(names, ["my dates.safetensors", "my dates.training"]);
+        assert_eq!(
+            names,
+            ["my dates.safetensors", "my dates.safetensors.training"]
+        );
     }
 }

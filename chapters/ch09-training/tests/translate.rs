@@ -1,6 +1,8 @@
 //! The weights of the book on dates that a person wrote, not the generator, and on what is no date.
 
 use ch08_transformer::{Settings, Transformer};
+use ch09_training::dates::{Language, Split, random_date, write};
+use ch09_training::reading::{as_read, is_one_date};
 use ch09_training::translate::{LONGEST, Translation, translate};
 use ch09_training::weights::shipped;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -206,6 +208,7 @@ fn what_was_looked_at_is_shared_out() {
 #[test]
 fn only_days_of_the_calendar_are_sure() {
     let of = |written: &str, probability: f64| Translation {
+        read: "29.11.2026".into(),
         written: written.into(),
         probabilities: vec![probability],
         looked_at: vec![],
@@ -268,4 +271,122 @@ fn other_models_do_not_panic() {
     if let Ok(answer) = translate(&broken, "29.11.2026") {
         assert!(!answer.is_sure());
     }
+}
+
+/// However often the model learned to see one date, a text with more than that is not one.
+#[test]
+fn one_date_and_something_else_is_unsure() {
+    let texts = [
+        "from 1 May 2020 to 3 May 2020",
+        "not 3 May 2020",
+        "3 May 2020 not",
+        "3-5 May 2020",
+        "3–5 May 2020",
+        "May 3/4 2020",
+        "3 or 4 May 2020",
+        "3 May 2020/2021",
+        "3 May 2020 and 4 May 2020",
+        "before 3 May 2020",
+        "after 3 May 2020",
+        "since 3 May 2020",
+        "3 May 2020 on",
+        "3 May 2020 at 12:30",
+        "3 May 2020 BC",
+        "3 May, June 2020",
+        "Monday, Tuesday 3 May 2020",
+        "3 May 2020?",
+        "~3 May 2020",
+        "-3 May 2020",
+        "3 May 2020 -",
+        "3 May 2020 5",
+        "2020-05-03 2020-05-04",
+        "2020-05-03/04",
+        "2020-05-03T12:00",
+        "20200503 20200504",
+        "20200503/4",
+        "03.05.2020-05.05.2020",
+        "3.5.2020, 4.5.2020",
+        "nicht am 3. Mai 2020",
+        "vor dem 3. Mai 2020",
+        "vom 1. bis 3. Mai 2020",
+        "3. und 4. Mai 2020",
+        "kein 3. Mai 2020",
+        "seit 3. Mai 2020",
+        "du 1er au 3 mai 2020",
+        "pas le 3 mai 2020",
+        "avant le 3 mai 2020",
+        "les 3 et 4 mai 2020",
+        "3 mai 2020 av. J.-C.",
+        "不是2020年5月3日",
+        "2020年5月3日前",
+        "2020年5月3日至5日",
+        "2020年5月3、4日",
+        "2020年5月3日或4日",
+        "公元前2020年5月3日",
+        "民國109年5月3日",
+        "二〇二〇年五月三日到五日",
+        "2020年5月3日星期一星期二",
+        "not 3\u{ad} May 2020",
+    ];
+    let wrong: Vec<_> = texts.iter().filter(|text| is_one_date(text)).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    for text in ["from 1 May 2020 to 3 May 2020", "not 3 May 2020"] {
+        assert!(!translated(text).is_sure(), "{text}");
+    }
+}
+
+#[test]
+fn whatever_the_model_is_taught_is_one_date() {
+    let mut rng = ChaCha8Rng::seed_from_u64(84);
+    for language in Language::ALL {
+        for _ in 0..4_000 {
+            let day = random_date(Split::Training, &mut rng);
+            let text = write(day, language, &mut rng).text;
+            assert!(is_one_date(&text), "{text:?}");
+        }
+    }
+    for text in DATES.iter().flat_map(|(_, texts)| *texts) {
+        assert!(is_one_date(text), "{text:?}");
+    }
+}
+
+#[test]
+fn one_text_in_several_spellings_is_read_alike() {
+    for (plain, spellings) in [
+        (
+            "14 février 2019",
+            &[
+                "14 fe\u{301}vrier 2019",
+                "\u{feff}14 février 2019",
+                "14 fév\u{ad}rier 2019",
+                "\u{200e}14 février 2019\u{200f}",
+                "14\u{202f}février\u{a0}2019",
+                "14 fe\u{200d}\u{301}vrier\u{2060} 2019",
+            ][..],
+        ),
+        ("14. März 1879", &["14. Ma\u{308}rz 1879"]),
+        ("14 FÉVRIER 2019", &["14 FE\u{301}VRIER 2019"]),
+        ("5 août 2012", &["5 aou\u{302}t 2012"]),
+        (
+            "2019-02-14",
+            &[
+                "2019\u{2011}02\u{2011}14",
+                "2019\u{2010}02\u{2013}14",
+                "2019\u{2212}02\u{2212}14",
+            ],
+        ),
+        (
+            "2008年8月8日",
+            &["2008\u{f98e}8\u{2f49}8\u{2f47}", "2008年8月8日\u{fe0f}"],
+        ),
+    ] {
+        let answer = translated(plain);
+        assert!(answer.is_sure(), "{plain}: {answer:?}");
+        for spelling in spellings {
+            assert_eq!(translated(spelling), answer, "{spelling:?}");
+        }
+    }
+    // What turns the direction of writing changes what is seen.
+    assert!(!translated("\u{202e}29.11.2026\u{202c}").is_sure());
+    assert_eq!(as_read("e\u{300}"), "e\u{300}");
 }

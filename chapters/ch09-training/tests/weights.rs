@@ -451,3 +451,28 @@ fn a_record_of_endless_steps_does_no_harm() {
     let mut trainer = resume(&bytes).unwrap();
     trainer.step().unwrap();
 }
+
+/// Two readers could take different ones of the two.
+#[test]
+fn a_name_that_stands_twice_in_the_header_is_refused() {
+    for bytes in [saved(), paused()] {
+        let text = header(bytes).to_string();
+        let (name, about) = header(bytes)
+            .as_object()
+            .and_then(|all| all.iter().find(|(name, _)| *name != "__metadata__"))
+            .map(|(name, about)| (name.clone(), about.to_string()))
+            .unwrap();
+        let escaped =
+            name.replacen(&name[..1], &format!("\\u{:04x}", name.as_bytes()[0]), 1);
+        for name in [&name, &escaped] {
+            let twice = text.replacen('{', &format!("{{\"{name}\":{about},"), 1);
+            assert_refused(&with_header(bytes, &twice), "twice");
+        }
+        let twice = text.replacen("\"dtype\":", "\"dtype\":\"F32\",\"dtype\":", 1);
+        assert_ne!(twice, text);
+        assert!(load(&with_header(bytes, &twice)).is_err());
+        let twice = text.replacen("\"record\":", "\"record\":\"\",\"record\":", 1);
+        assert_ne!(twice, text);
+        assert_refused(&with_header(bytes, &twice), "twice");
+    }
+}

@@ -8,8 +8,8 @@ use ch04_masks::{Mask, Shape, attend_masked};
 use ch05_multihead::{merge_heads, split_heads};
 use ch10_efficient::{Sizes, Visible, repeat_heads};
 use ndarray::{
-    Array3, Array4, ArrayD, ArrayView4, ArrayViewD, Axis, IxDyn, NdFloat,
-    concatenate,
+    Array, Array3, Array4, ArrayD, ArrayView, ArrayView4, ArrayViewD, Axis,
+    Dimension, IxDyn, NdFloat, Zip, concatenate,
 };
 // ANCHOR_END: imports
 
@@ -178,10 +178,15 @@ fn with_heads<F: NdFloat>(
                 "{name} have {} heads, not {given}",
                 x.len_of(Axis(1))
             );
-            Ok(x.to_owned().into_dimensionality()?)
+            Ok(copy(x.view().into_dimensionality()?))
         }
         axes => bail!("{name} have {axes} axes, but should have 3 or 4"),
     }
+}
+
+/// A copy with strides of its own: those of an empty view can be of something larger.
+fn copy<T: Copy, D: Dimension>(x: ArrayView<T, D>) -> Array<T, D> {
+    Zip::from(x).map_collect(|&x| x)
 }
 
 /// What comes after the past, behind it.
@@ -289,7 +294,7 @@ fn stretch<T: Copy>(
             mask.shape()
         )
     })?;
-    Ok(stretched.to_owned().into_dimensionality()?)
+    Ok(copy(stretched.into_dimensionality()?))
 }
 
 impl<F: NdFloat> OnnxAttention<F> {

@@ -1,12 +1,13 @@
 //! What chapter 10 claims: the same answers, whatever they cost.
 
-use ch04_masks::{Mask, batched_attention};
+use ch04_masks::{Mask, batched_attention, masked_softmax, masked_sum};
 use ch10_efficient::*;
 use ndarray::{Array3, Array4, ArrayView4, Axis, array, s};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use pulp::{Arch, Simd, WithSimd};
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 type Three<F> = (Array4<F>, Array4<F>, Array4<F>);
 
@@ -442,7 +443,7 @@ proptest! {
         let past = past.min(k.dim().2);
         let cut = |x: &Array4<f64>| {
             let (old, new) = x.view().split_at(Axis(2), past);
-            (old.to_owned(), new.to_owned())
+            (copied(old), copied(new))
         };
         let ((old_k, new_k), (old_v, new_v)) = (cut(&k), cut(&v));
         let operator = OnnxAttention {
@@ -673,4 +674,82 @@ fn a_part_that_has_seen_nothing_does_not_matter() {
     // A NaN that weighs something is not hidden, however little it is.
     let loud = merge(&part(f64::NAN, -1e4), &real).unwrap();
     assert!(loud.output.iter().all(|r| r.is_nan()));
+}
+
+/// Empty views that were cut off something keep its strides, and those fit no new array: ndarray
+/// with its debug assertions refuses to copy them.
+#[test]
+fn empty_views_give_empty_answers() {
+    let x = Array4::<f64>::ones((2, 2, 3, 4));
+    let everything = Mask::everything();
+    for axis in [Axis(0), Axis(1), Axis(2)] {
+        for (none, _) in [x.view().split_at(axis, 0), {
+            let (whole, none) = x.view().split_at(axis, x.len_of(axis));
+            (none, whole)
+        }] {
+            assert!(none.is_empty());
+            let shape = none.dim();
+            assert_eq!(masked_softmax(none, &everything).unwrap().dim(), shape);
+            let (weights, (b, h, m, _)) =
+                (Array4::<f64>::zeros((shape.0, shape.1, 0, 3)), shape);
+            if m > 0 {
+                let sums = masked_sum(weights.view(), none, &everything).unwrap();
+                assert_eq!(sums.dim(), (b, h, 0, 4));
+            }
+            let mut rng = ChaCha8Rng::seed_from_u64(1);
+            for p in [0.0, 0.5] {
+                assert_eq!(
+                    ch05_multihead::dropout(none, p, &mut rng).unwrap().dim(),
+                    shape
+                );
+            }
+            let answer = batched_attention(none, none, none, &everything).unwrap();
+            assert_eq!(answer.output.dim(), shape);
+            let visible = Visible::everything();
+            assert_eq!(
+                tiled_attention(none, none, none, &visible, 2)
+                    .unwrap()
+                    .dim(),
+                shape
+            );
+            assert_eq!(
+                spread_attention(none, none, none, &visible, 2)
+                    .unwrap()
+                    .dim(),
+                shape
+            );
+            assert_eq!(
+                ring_attention(none, none, none, &visible, 2).unwrap().dim(),
+                shape
+            );
+            let single = x.mapv(|x| x as f32);
+            let (single, _) = single.view().split_at(axis, 0);
+            assert!(
+                fast_attention(single, single, single, &visible)
+                    .unwrap()
+                    .is_empty()
+            );
+            let none = none.into_dyn();
+            let inputs = OnnxInputs {
+                queries: none.view(),
+                keys: none.view(),
+                values: none.view(),
+                mask: None,
+                past: None,
+                lengths: None,
+            };
+            assert!(
+                OnnxAttention::default()
+                    .attend(&inputs)
+                    .unwrap()
+                    .output
+                    .is_empty()
+            );
+        }
+    }
+}
+
+/// A copy with strides of its own: those of an empty view can be of something larger.
+fn copied(x: ArrayView4<f64>) -> Array4<f64> {
+    ndarray::Zip::from(x).map_collect(|&x| x)
 }

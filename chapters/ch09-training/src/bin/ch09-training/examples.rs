@@ -428,7 +428,7 @@ fn looked_at() -> Result<()> {
     println!("# looked-at: Where it looks while it writes");
     let (model, _) = weights::shipped()?;
     let text = "Sunday, November 29, 2026";
-    for line in look::map(text, &translate(&model, text)?) {
+    for line in look::map(&translate(&model, text)?) {
         println!("{}", line.trim_end());
     }
     println!();

@@ -1,5 +1,6 @@
 //! A translation in the terminal: the answer, and what the model looked at.
 
+use ch09_training::reading::is_one_date;
 use ch09_training::translate::{SURE, Translation};
 use unicode_width::UnicodeWidthChar;
 
@@ -8,28 +9,33 @@ const SHADES: [&str; 5] = [" ", "░", "▒", "▓", "█"];
 
 /// Prints the answer, how sure the model is, and the weights of the last layer, averaged over its
 /// heads: a row for each character written, a column for each character read.
-pub(crate) fn show(text: &str, translation: &Translation) {
+pub(crate) fn show(translation: &Translation) {
     println!("{}", translation.written);
     let percent = 100.0 * translation.probability();
     if translation.is_sure() {
         println!("sure: {percent:.1} %");
-    } else if translation.probability() >= SURE {
+    } else if translation.probability() >= SURE && !translation.is_day() {
         println!("unsure: {percent:.1} %, but this is no day of the calendar");
+    } else if !is_one_date(&translation.read) {
+        println!(
+            "unsure: {percent:.1} %, but the text is not one date and nothing else"
+        );
     } else {
         println!(
             "unsure: {percent:.1} %; this may not be a date that the model was taught"
         );
     }
     println!();
-    for line in map(text, translation) {
+    for line in map(translation) {
         println!("{}", line.trim_end());
     }
 }
 
 /// The lines of the map.
-pub(crate) fn map(text: &str, translation: &Translation) -> Vec<String> {
+pub(crate) fn map(translation: &Translation) -> Vec<String> {
     // A control character would move the columns about.
-    let shown: Vec<char> = text
+    let shown: Vec<char> = translation
+        .read
         .chars()
         .map(|c| if c.is_control() { '\u{fffd}' } else { c })
         .collect();

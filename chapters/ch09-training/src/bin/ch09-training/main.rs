@@ -69,6 +69,6 @@ fn main() -> Result<()> {
     };
     let text = arguments.date.join(" ");
     ensure!(!text.trim().is_empty(), "there is nothing to translate");
-    look::show(&text, &translate(&model, &text)?);
+    look::show(&translate(&model, &text)?);
     Ok(())
 }

@@ -29,6 +29,7 @@ const DATES_TO_LOOK_AT: usize = 1_000;
 const HELD_OUT: usize = 2_000;
 /// Where weights go if nobody says where.
 pub(crate) const USUAL: &str = "dates.safetensors";
+const TRAINING: &str = ".training";
 const PROGRAM: &str = "cargo run --release -p ch09-training";
 
 pub(crate) fn train(wishes: Wishes) -> Result<()> {
@@ -145,9 +146,12 @@ impl Files {
     /// Refuses what would overwrite something.
     fn new(wishes: &Wishes) -> Result<Self> {
         let weights = wishes.weights.clone();
-        let training = weights.with_extension("training");
+        // Behind the whole name, so that run.v1 and run.v2 do not share one.
+        let training = beside(&weights, TRAINING);
+        let ending = weights.extension().and_then(|ending| ending.to_str());
         ensure!(
-            weights != training && weights.file_name().is_some(),
+            weights.file_name().is_some()
+                && ![Some("training"), Some("new")].contains(&ending),
             "{} cannot be the name of weights",
             weights.display()
         );
@@ -202,11 +206,16 @@ impl Files {
     }
 }
 
+/// The file beside another whose name is the other's with this ending behind it.
+fn beside(file: &Path, ending: &str) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
 /// Writes a file at once: whoever reads it finds the old bytes or the new ones, never a part.
 fn replace(file: &Path, bytes: &[u8]) -> Result<()> {
-    let mut name = file.as_os_str().to_owned();
-    name.push(".new");
-    let new = PathBuf::from(name);
+    let new = beside(file, ".new");
     std::fs::write(&new, bytes)
         .and_then(|()| std::fs::rename(&new, file))
         .with_context(|| format!("cannot write {}", file.display()))
