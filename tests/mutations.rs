@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Mutex;
 use std::thread;
+use std::time::Instant;
 
 mod support;
 
@@ -156,29 +157,30 @@ struct Copy {
 }
 
 impl Copy {
-    /// Always at the same place, so that the dependencies are built once.
+    /// Always at the same place, so that only what has changed since is built.
     fn new(mutations: &[Mutation]) -> Result<Self> {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mutations");
         let copy = Self {
             root: folder.join("copy"),
             target: folder.join("target"),
         };
-        if copy.root.exists() {
-            fs::remove_dir_all(&copy.root)?;
-        }
+        let mut files = BTreeMap::new();
         for chapter in cargo::chapters(root())? {
-            let chapter = Path::new("chapters").join(chapter);
-            copy_folder(&root().join(&chapter), &copy.root.join(&chapter))?;
+            for path in files_below(&root().join("chapters").join(chapter))? {
+                let bytes = fs::read(&path)?;
+                files.insert(path.strip_prefix(root())?.to_owned(), bytes);
+            }
         }
-        let mut files: BTreeMap<&str, Vec<&Mutation>> = BTreeMap::new();
+        let mut mutated: BTreeMap<&str, Vec<&Mutation>> = BTreeMap::new();
         for mutation in mutations {
-            files.entry(&mutation.file).or_default().push(mutation);
+            mutated.entry(&mutation.file).or_default().push(mutation);
         }
-        for (file, mutations) in files {
-            fs::write(copy.root.join(file), switched(root(), &mutations)?)?;
+        for (file, mutations) in mutated {
+            files.insert(file.into(), switched(root(), &mutations)?.into());
         }
-        fs::write(copy.root.join("Cargo.toml"), manifest()?)?;
-        fs::copy(root().join("Cargo.lock"), copy.root.join("Cargo.lock"))?;
+        files.insert("Cargo.toml".into(), manifest()?.into());
+        files.insert("Cargo.lock".into(), fs::read(root().join("Cargo.lock"))?);
+        hold(&copy.root, &files)?;
         Ok(copy)
     }
 
@@ -194,7 +196,7 @@ impl Copy {
         ensure!(output.status.success(), "it does not compile:\n{errors}");
         let messages = String::from_utf8(output.stdout)?;
         let mut programs: Vec<_> = messages.lines().filter_map(Program::of_message).collect();
-        programs.sort();
+        programs.sort_by(|a, b| (&a.folder, &a.path).cmp(&(&b.folder, &b.path)));
         Ok(programs)
     }
 }
@@ -226,7 +228,13 @@ fn red_with_each(mutations: &[Mutation], programs: &[Program]) -> Vec<Vec<String
             let Some((index, mutation)) = next.lock().unwrap().next() else {
                 return;
             };
+            let started = Instant::now();
             let found = red_with(mutation, programs).unwrap();
+            println!(
+                "{}: {:.1} s",
+                mutation.name,
+                started.elapsed().as_secs_f64()
+            );
             red.lock().unwrap()[index] = found;
         }
     };
@@ -247,26 +255,44 @@ fn manifest() -> Result<String> {
     Ok(manifest.to_string())
 }
 
-fn copy_folder(from: &Path, to: &Path) -> Result<()> {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
+fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        let to = to.join(entry.file_name());
         if entry.file_type()?.is_dir() {
-            copy_folder(&entry.path(), &to)?;
+            files.extend(files_below(&entry.path())?);
         } else {
-            // Written, not copied: its time must be now, or cargo takes it for what it built last.
-            fs::write(to, fs::read(entry.path())?)?;
+            files.push(entry.path());
+        }
+    }
+    Ok(files)
+}
+
+/// Makes a folder hold these files and no others. What is the same already keeps its time, by which
+/// cargo knows what to build.
+fn hold(folder: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> Result<()> {
+    fs::create_dir_all(folder)?;
+    for path in files_below(folder)? {
+        if !files.contains_key(path.strip_prefix(folder)?) {
+            fs::remove_file(path)?;
+        }
+    }
+    for (path, bytes) in files {
+        let path = folder.join(path);
+        if fs::read(&path).ok().as_ref() != Some(bytes) {
+            fs::create_dir_all(path.parent().context("a file is in a folder")?)?;
+            fs::write(path, bytes)?;
         }
     }
     Ok(())
 }
 
 /// The tests of one file.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Program {
     folder: PathBuf,
     path: PathBuf,
+    /// Held while it runs: it may write into a folder that is always the same.
+    runs: Mutex<()>,
 }
 
 impl Program {
@@ -279,6 +305,7 @@ impl Program {
         Some(Self {
             folder: manifest.parent()?.to_owned(),
             path: message["executable"].as_str()?.into(),
+            runs: Mutex::default(),
         })
     }
 
@@ -288,6 +315,7 @@ impl Program {
 
     /// The tests that fail with the mutation of this name; with none if it is empty.
     fn red(&self, mutation: &str) -> Result<Vec<String>> {
+        let _alone = self.runs.lock().unwrap();
         let output = Command::new(&self.path)
             .current_dir(&self.folder)
             .env(SWITCH, mutation)
@@ -343,7 +371,9 @@ fn every_mutation_turns_a_test_red() {
         return;
     }
     let mutations = Mutation::all();
+    let started = Instant::now();
     let programs = Copy::new(&mutations).unwrap().build().unwrap();
+    println!("built: {:.1} s", started.elapsed().as_secs_f64());
     for program in &programs {
         let red = program.red("").unwrap();
         assert!(red.is_empty(), "red without any mutation: {red:?}");
