@@ -1,18 +1,39 @@
-//! How each mistake would be caught: mutations of the chapters' code, one at a time in a
-//! copy, and the chapters' own tests must notice every one.
+//! How each mistake would be caught: mutations of the chapters' code, and the chapters' own tests
+//! must notice every one. All of them are built once, into a copy in which every mutated function
+//! has its body twice, sound and with the mistake. An environment variable chooses when a test
+//! program runs.
 
 use anyhow::{Context, Result, ensure};
 use binder::cargo;
+use regex::Regex;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::Mutex;
+use std::thread;
+use std::time::Instant;
 
 mod support;
 
 /// How many tests a row of the table names.
 const NAMED: usize = 3;
+
+/// How many mutations are tried side by side. Many tests use several processors themselves.
+const SIDE_BY_SIDE: usize = 2;
+
+/// Says which mutation is wanted. Every mutated file of the copy ends with its reader.
+const SWITCH: &str = "BOOK_MUTANT";
+
+const READER: &str = r#"
+fn mutant(name: &str) -> bool {
+    static WANTED: std::sync::OnceLock<String> = std::sync::OnceLock::new();
+    WANTED.get_or_init(|| std::env::var("BOOK_MUTANT").unwrap_or_default()) == name
+}
+"#;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -55,19 +76,27 @@ impl Mutation {
         }
     }
 
-    /// The file below a root with this mistake in it.
-    fn apply(&self, root: &Path) -> Result<String> {
+    /// The file below a root, and where in it the one place to change begins.
+    fn place(&self, root: &Path) -> Result<(String, usize)> {
         let text = fs::read_to_string(root.join(&self.file))?.replace("\r\n", "\n");
-        let places = text.matches(&self.find).count();
+        let places: Vec<_> = text.match_indices(&self.find).map(|(at, _)| at).collect();
         ensure!(
-            places == 1,
-            "the mutation “{}” no longer applies: its text stands {places} times in {}",
+            places.len() == 1,
+            "the mutation “{}” no longer applies: its text stands {} times in {}",
             self.name,
+            places.len(),
             self.file
         );
-        let mutated = text.replace(&self.find, &self.replace);
-        ensure!(mutated != text, "“{}” changes nothing", self.name);
-        Ok(mutated)
+        ensure!(self.find != self.replace, "“{}” changes nothing", self.name);
+        let at = places[0];
+        Ok((text, at))
+    }
+
+    /// The body of the function that it changes, as a range of the file.
+    fn body(&self, text: &str, at: usize) -> Result<Range<usize>> {
+        let end = at + self.find.len();
+        let body = bodies(text).rfind(|body| body.start <= at && end <= body.end);
+        body.with_context(|| format!("“{}” is not within a function", self.name))
     }
 
     /// The chapter whose code it changes.
@@ -81,36 +110,84 @@ impl Mutation {
     }
 }
 
-/// A copy of the chapters, as a workspace of their own.
+/// The bodies of all functions of a file that rustfmt has laid out: the line that opens one and the
+/// line that closes it are indented as far as `fn`.
+fn bodies(text: &str) -> impl DoubleEndedIterator<Item = Range<usize>> + use<> {
+    let head = Regex::new(r"(?m)^( *)(?:pub(?:\([a-z ]+\))? )?fn ").unwrap();
+    let bodies: Vec<_> = head
+        .captures_iter(text)
+        .filter_map(|head| {
+            let (indent, start) = (&head[1], head.get(0)?.start());
+            let opens = Regex::new(&format!(r"(?m)^{indent}[^ \n].*\{{\n|^{indent}\{{\n")).unwrap();
+            let start = opens.find_at(text, start)?.end();
+            let end = start + text[start..].find(&format!("\n{indent}}}\n"))? + 1;
+            Some(start..end)
+        })
+        .collect();
+    bodies.into_iter()
+}
+
+/// A file with all of its mistakes in it, each behind the switch.
+fn switched(root: &Path, mutations: &[&Mutation]) -> Result<String> {
+    let mut text = String::new();
+    let mut bodies: BTreeMap<usize, (usize, String)> = BTreeMap::new();
+    for mutation in mutations {
+        let (sound, at) = mutation.place(root)?;
+        let body = mutation.body(&sound, at)?;
+        let mutated = sound[body.clone()].replace(&mutation.find, &mutation.replace);
+        let branch = format!("if mutant({:?}) {{\n{mutated}}} else ", mutation.name);
+        let (_, branches) = bodies
+            .entry(body.start)
+            .or_insert((body.end, String::new()));
+        branches.push_str(&branch);
+        text = sound;
+    }
+    // From the last to the first, so that no place moves before its turn.
+    for (start, (end, branches)) in bodies.into_iter().rev() {
+        text.insert_str(end, "}\n");
+        text.insert_str(start, &format!("{branches}{{\n"));
+    }
+    Ok(text + READER)
+}
+
+/// A copy of the chapters with every mistake in it, as a workspace of their own.
 struct Copy {
     root: PathBuf,
     target: PathBuf,
 }
 
 impl Copy {
-    /// Always at the same place, so that what is built for one mutation serves the next.
-    fn new() -> Result<Self> {
+    /// Always at the same place, so that only what has changed since is built.
+    fn new(mutations: &[Mutation]) -> Result<Self> {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mutations");
         let copy = Self {
             root: folder.join("copy"),
             target: folder.join("target"),
         };
-        if copy.root.exists() {
-            fs::remove_dir_all(&copy.root)?;
-        }
+        let mut files = BTreeMap::new();
         for chapter in cargo::chapters(root())? {
-            let chapter = Path::new("chapters").join(chapter);
-            copy_folder(&root().join(&chapter), &copy.root.join(&chapter))?;
+            for path in files_below(&root().join("chapters").join(chapter))? {
+                let bytes = fs::read(&path)?;
+                files.insert(path.strip_prefix(root())?.to_owned(), bytes);
+            }
         }
-        fs::write(copy.root.join("Cargo.toml"), manifest()?)?;
-        fs::copy(root().join("Cargo.lock"), copy.root.join("Cargo.lock"))?;
+        let mut mutated: BTreeMap<&str, Vec<&Mutation>> = BTreeMap::new();
+        for mutation in mutations {
+            mutated.entry(&mutation.file).or_default().push(mutation);
+        }
+        for (file, mutations) in mutated {
+            files.insert(file.into(), switched(root(), &mutations)?.into());
+        }
+        files.insert("Cargo.toml".into(), manifest()?.into());
+        files.insert("Cargo.lock".into(), fs::read(root().join("Cargo.lock"))?);
+        hold(&copy.root, &files)?;
         Ok(copy)
     }
 
-    /// Builds the tests of a chapter. What does not compile is an error, and no catch.
-    fn build(&self, chapter: &str) -> Result<Vec<Program>> {
+    /// Builds the tests of all chapters. What does not compile is an error, and no catch.
+    fn build(&self) -> Result<Vec<Program>> {
         let output = cargo::command(&self.root)
-            .args(["test", "--package", chapter, "--lib", "--test", "*"])
+            .args(["test", "--workspace", "--lib", "--test", "*"])
             .args(["--no-run", "--offline", "--message-format", "json"])
             .arg("--target-dir")
             .arg(&self.target)
@@ -119,37 +196,54 @@ impl Copy {
         ensure!(output.status.success(), "it does not compile:\n{errors}");
         let messages = String::from_utf8(output.stdout)?;
         let mut programs: Vec<_> = messages.lines().filter_map(Program::of_message).collect();
-        programs.sort();
+        programs.sort_by(|a, b| (&a.folder, &a.path).cmp(&(&b.folder, &b.path)));
         Ok(programs)
     }
+}
 
-    /// Builds the tests of a chapter and of those after it, and runs them: those that go red, until
-    /// there are more than are named.
-    fn red_from(&self, first: &str) -> Result<Vec<String>> {
-        let mut red = Vec::new();
-        for chapter in cargo::chapters(root())? {
-            // No earlier chapter uses a later one.
-            if *chapter < *first {
-                continue;
-            }
-            for program in self.build(&chapter)? {
-                red.extend(program.red()?);
-                if red.len() > NAMED {
-                    return Ok(red);
-                }
-            }
+/// Runs the tests of a mutation's chapter and of those after it: those that go red, until there are
+/// more than are named.
+fn red_with(mutation: &Mutation, programs: &[Program]) -> Result<Vec<String>> {
+    let mut red = Vec::new();
+    for program in programs {
+        // No earlier chapter uses a later one.
+        if program.chapter() < mutation.chapter() {
+            continue;
         }
-        Ok(red)
+        let more = program.red(&mutation.name);
+        red.extend(more.with_context(|| format!("with the mutation “{}”", mutation.name))?);
+        if red.len() > NAMED {
+            break;
+        }
     }
+    Ok(red)
+}
 
-    fn red_with(&self, mutation: &Mutation) -> Result<Vec<String>> {
-        let file = self.root.join(&mutation.file);
-        let sound = fs::read_to_string(&file)?;
-        fs::write(&file, mutation.apply(&self.root)?)?;
-        let red = self.red_from(mutation.chapter());
-        fs::write(&file, sound)?;
-        red.with_context(|| format!("with the mutation “{}”", mutation.name))
-    }
+/// What goes red with each mutation, in their order.
+fn red_with_each(mutations: &[Mutation], programs: &[Program]) -> Vec<Vec<String>> {
+    let next = Mutex::new(mutations.iter().enumerate());
+    let red = Mutex::new(vec![Vec::new(); mutations.len()]);
+    let work = || {
+        loop {
+            let Some((index, mutation)) = next.lock().unwrap().next() else {
+                return;
+            };
+            let started = Instant::now();
+            let found = red_with(mutation, programs).unwrap();
+            println!(
+                "{}: {:.1} s",
+                mutation.name,
+                started.elapsed().as_secs_f64()
+            );
+            red.lock().unwrap()[index] = found;
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..SIDE_BY_SIDE {
+            scope.spawn(work);
+        }
+    });
+    red.into_inner().unwrap()
 }
 
 /// The workspace's manifest without its own package.
@@ -161,26 +255,44 @@ fn manifest() -> Result<String> {
     Ok(manifest.to_string())
 }
 
-fn copy_folder(from: &Path, to: &Path) -> Result<()> {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
+fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        let to = to.join(entry.file_name());
         if entry.file_type()?.is_dir() {
-            copy_folder(&entry.path(), &to)?;
+            files.extend(files_below(&entry.path())?);
         } else {
-            // Written, not copied: its time must be now, or cargo takes it for what it built last.
-            fs::write(to, fs::read(entry.path())?)?;
+            files.push(entry.path());
+        }
+    }
+    Ok(files)
+}
+
+/// Makes a folder hold these files and no others. What is the same already keeps its time, by which
+/// cargo knows what to build.
+fn hold(folder: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> Result<()> {
+    fs::create_dir_all(folder)?;
+    for path in files_below(folder)? {
+        if !files.contains_key(path.strip_prefix(folder)?) {
+            fs::remove_file(path)?;
+        }
+    }
+    for (path, bytes) in files {
+        let path = folder.join(path);
+        if fs::read(&path).ok().as_ref() != Some(bytes) {
+            fs::create_dir_all(path.parent().context("a file is in a folder")?)?;
+            fs::write(path, bytes)?;
         }
     }
     Ok(())
 }
 
 /// The tests of one file.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Program {
     folder: PathBuf,
     path: PathBuf,
+    /// Held while it runs: it may write into a folder that is always the same.
+    runs: Mutex<()>,
 }
 
 impl Program {
@@ -193,12 +305,20 @@ impl Program {
         Some(Self {
             folder: manifest.parent()?.to_owned(),
             path: message["executable"].as_str()?.into(),
+            runs: Mutex::default(),
         })
     }
 
-    fn red(&self) -> Result<Vec<String>> {
+    fn chapter(&self) -> &str {
+        self.folder.file_name().unwrap().to_str().unwrap()
+    }
+
+    /// The tests that fail with the mutation of this name; with none if it is empty.
+    fn red(&self, mutation: &str) -> Result<Vec<String>> {
+        let _alone = self.runs.lock().unwrap();
         let output = Command::new(&self.path)
             .current_dir(&self.folder)
+            .env(SWITCH, mutation)
             .output()?;
         let red = failed(&output);
         ensure!(
@@ -250,16 +370,21 @@ fn every_mutation_turns_a_test_red() {
         support::skip("every_mutation_turns_a_test_red", why);
         return;
     }
-    let copy = Copy::new().unwrap();
-    let red = copy.red_from("").unwrap();
-    assert!(red.is_empty(), "red without any mutation: {red:?}");
+    let mutations = Mutation::all();
+    let started = Instant::now();
+    let programs = Copy::new(&mutations).unwrap().build().unwrap();
+    println!("built: {:.1} s", started.elapsed().as_secs_f64());
+    for program in &programs {
+        let red = program.red("").unwrap();
+        assert!(red.is_empty(), "red without any mutation: {red:?}");
+    }
     let mut page = String::from("| mistake | what goes red |\n|---|---|\n");
     let mut unnoticed = Vec::new();
-    for mutation in Mutation::all() {
-        let red = copy.red_with(&mutation).unwrap();
+    let red = red_with_each(&mutations, &programs);
+    for (mutation, red) in mutations.iter().zip(red) {
         writeln!(page, "{} {} |", mutation.row(), named(&red)).unwrap();
         if red.is_empty() {
-            unnoticed.push(mutation.name);
+            unnoticed.push(&mutation.name);
         }
     }
     assert!(unnoticed.is_empty(), "nothing goes red: {unnoticed:?}");
@@ -271,7 +396,8 @@ fn every_mutation_still_applies() {
     let mutations = Mutation::all();
     assert_eq!(mutations.len(), 27);
     for mutation in mutations {
-        mutation.apply(root()).unwrap();
+        let (text, at) = mutation.place(root()).unwrap();
+        mutation.body(&text, at).unwrap();
     }
 }
 
