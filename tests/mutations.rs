@@ -1,19 +1,23 @@
 //! How each mistake would be caught: mutations of the chapters' code, and the chapters' own tests
 //! must notice every one. All of them are built once, into a copy in which every mutated function
 //! has its body twice, sound and with the mistake. An environment variable chooses when a test
-//! program runs.
+//! runs. Each test runs once without a mistake and notes which functions it asks; with a mistake
+//! only those run that ask the mutated one, since the others would do the same again.
 
 use anyhow::{Context, Result, ensure};
 use binder::cargo;
 use regex::Regex;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fmt::Write;
 use std::fs;
+use std::iter;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
 
@@ -28,10 +32,17 @@ const SIDE_BY_SIDE: usize = 2;
 /// Says which mutation is wanted. Every mutated file of the copy ends with its reader.
 const SWITCH: &str = "BOOK_MUTANT";
 
+/// Names the file into which a test writes which mutations it asks for, each on a line.
+const ASKED: &str = "BOOK_MUTANTS_ASKED";
+
 const READER: &str = r#"
 fn mutant(name: &str) -> bool {
-    static WANTED: std::sync::OnceLock<String> = std::sync::OnceLock::new();
-    WANTED.get_or_init(|| std::env::var("BOOK_MUTANT").unwrap_or_default()) == name
+    use std::io::Write;
+    if let Some(asked) = std::env::var_os("BOOK_MUTANTS_ASKED") {
+        let asked = std::fs::File::options().append(true).create(true).open(asked);
+        asked.unwrap().write_all(format!("{name}\n").as_bytes()).unwrap();
+    }
+    std::env::var("BOOK_MUTANT").is_ok_and(|wanted| wanted == name)
 }
 "#;
 
@@ -99,11 +110,6 @@ impl Mutation {
         body.with_context(|| format!("“{}” is not within a function", self.name))
     }
 
-    /// The chapter whose code it changes.
-    fn chapter(&self) -> &str {
-        self.file.split('/').nth(1).unwrap()
-    }
-
     /// The beginning of the table's row: everything that is known without a run.
     fn row(&self) -> String {
         format!("| [{}]({})<br>{} |", self.name, self.page, self.mistake)
@@ -135,7 +141,13 @@ fn switched(root: &Path, mutations: &[&Mutation]) -> Result<String> {
         let (sound, at) = mutation.place(root)?;
         let body = mutation.body(&sound, at)?;
         let mutated = sound[body.clone()].replace(&mutation.find, &mutation.replace);
-        let branch = format!("if mutant({:?}) {{\n{mutated}}} else ", mutation.name);
+        let branch = format!(
+            "if {{
+                static IS_ON: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+                *IS_ON.get_or_init(|| mutant({:?}))
+            }} {{\n{mutated}}} else ",
+            mutation.name
+        );
         let (_, branches) = bodies
             .entry(body.start)
             .or_insert((body.end, String::new()));
@@ -201,49 +213,45 @@ impl Copy {
     }
 }
 
-/// Runs the tests of a mutation's chapter and of those after it: those that go red, until there are
-/// more than are named.
-fn red_with(mutation: &Mutation, programs: &[Program]) -> Result<Vec<String>> {
+/// The tests that go red with a mutation, until there are more than are named.
+fn red_with(mutation: &Mutation, tests: &[Test<'_>]) -> Result<Vec<String>> {
+    let asking = tests
+        .iter()
+        .filter(|test| test.asks.contains(&mutation.name));
+    let asking: Vec<_> = asking.collect();
     let mut red = Vec::new();
-    for program in programs {
-        // No earlier chapter uses a later one.
-        if program.chapter() < mutation.chapter() {
-            continue;
-        }
-        let more = program.red(&mutation.name);
-        red.extend(more.with_context(|| format!("with the mutation “{}”", mutation.name))?);
-        if red.len() > NAMED {
-            break;
+    for of_one in asking.chunk_by(|a, b| std::ptr::eq(a.program, b.program)) {
+        // The first few mostly tell. The others run at once, so that they share what they prepare.
+        let (first, others) = of_one.split_at(of_one.len().min(NAMED + 1));
+        for some in [first, others] {
+            if red.len() > NAMED || some.is_empty() {
+                break;
+            }
+            let names: Vec<_> = some.iter().map(|test| &test.name[..]).collect();
+            let more = some[0]
+                .program
+                .red(&names, &[(SWITCH, mutation.name.as_ref())]);
+            red.extend(more.with_context(|| format!("with the mutation “{}”", mutation.name))?);
         }
     }
     Ok(red)
 }
 
-/// What goes red with each mutation, in their order.
-fn red_with_each(mutations: &[Mutation], programs: &[Program]) -> Vec<Vec<String>> {
-    let next = Mutex::new(mutations.iter().enumerate());
-    let red = Mutex::new(vec![Vec::new(); mutations.len()]);
-    let work = || {
-        loop {
-            let Some((index, mutation)) = next.lock().unwrap().next() else {
-                return;
-            };
-            let started = Instant::now();
-            let found = red_with(mutation, programs).unwrap();
-            println!(
-                "{}: {:.1} s",
-                mutation.name,
-                started.elapsed().as_secs_f64()
-            );
-            red.lock().unwrap()[index] = found;
-        }
+/// Does the same to each of these, to a few side by side. What is made of each stays in order.
+fn each<'a, T: Sync, R: Send>(items: &'a [T], work: impl Fn(&'a T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let worker = || {
+        let indices = iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+        let indices = indices.take_while(|&index| index < items.len());
+        indices.map(|index| (index, work(&items[index]))).collect()
     };
-    thread::scope(|scope| {
-        for _ in 0..SIDE_BY_SIDE {
-            scope.spawn(work);
-        }
+    let mut made: Vec<(usize, R)> = thread::scope(|scope| {
+        let workers = [(); SIDE_BY_SIDE].map(|()| scope.spawn(worker));
+        let made = workers.map(|worker| worker.join().unwrap());
+        made.into_iter().flat_map(|some: Vec<_>| some).collect()
     });
-    red.into_inner().unwrap()
+    made.sort_by_key(|&(index, _)| index);
+    made.into_iter().map(|(_, made)| made).collect()
 }
 
 /// The workspace's manifest without its own package.
@@ -309,16 +317,41 @@ impl Program {
         })
     }
 
-    fn chapter(&self) -> &str {
-        self.folder.file_name().unwrap().to_str().unwrap()
+    /// Runs each test alone and without a mutation. It has to pass, and what it asks is noted.
+    fn tests(&self) -> Result<Vec<Test<'_>>> {
+        let list = Command::new(&self.path)
+            .args(["--list", "--format", "terse"])
+            .output()?;
+        let list = String::from_utf8(list.stdout)?;
+        let names = list.lines().filter_map(|line| line.strip_suffix(": test"));
+        let mut names: Vec<_> = names.map(str::to_owned).collect();
+        names.sort();
+        let asked = self.path.with_extension("asked");
+        names
+            .into_iter()
+            .map(|name| {
+                let _ = fs::remove_file(&asked);
+                let red = self.red(&[&name], &[(ASKED, asked.as_ref())])?;
+                ensure!(red.is_empty(), "red without any mutation: {red:?}");
+                let asks = fs::read_to_string(&asked).unwrap_or_default();
+                let asks = asks.lines().map(str::to_owned).collect();
+                Ok(Test {
+                    program: self,
+                    name,
+                    asks,
+                })
+            })
+            .collect()
     }
 
-    /// The tests that fail with the mutation of this name; with none if it is empty.
-    fn red(&self, mutation: &str) -> Result<Vec<String>> {
+    /// Which of these tests fail when these variables are set.
+    fn red(&self, tests: &[&str], variables: &[(&str, &OsStr)]) -> Result<Vec<String>> {
         let _alone = self.runs.lock().unwrap();
         let output = Command::new(&self.path)
             .current_dir(&self.folder)
-            .env(SWITCH, mutation)
+            .arg("--exact")
+            .args(tests)
+            .envs(variables.iter().copied())
             .output()?;
         let red = failed(&output);
         ensure!(
@@ -330,6 +363,13 @@ impl Program {
         );
         Ok(red)
     }
+}
+
+/// A test, and which mutations it asks for.
+struct Test<'a> {
+    program: &'a Program,
+    name: String,
+    asks: BTreeSet<String>,
 }
 
 fn failed(output: &Output) -> Vec<String> {
@@ -372,15 +412,22 @@ fn every_mutation_turns_a_test_red() {
     }
     let mutations = Mutation::all();
     let started = Instant::now();
+    let say = |what: &str| println!("{:6.1} s  {what}", started.elapsed().as_secs_f64());
     let programs = Copy::new(&mutations).unwrap().build().unwrap();
-    println!("built: {:.1} s", started.elapsed().as_secs_f64());
-    for program in &programs {
-        let red = program.red("").unwrap();
-        assert!(red.is_empty(), "red without any mutation: {red:?}");
-    }
+    say("all of them are built");
+    let tests = each(&programs, |program| {
+        let tests = program.tests().unwrap();
+        say(&format!("{} without mutations", program.path.display()));
+        tests
+    });
+    let tests: Vec<_> = tests.into_iter().flatten().collect();
+    let red = each(&mutations, |mutation| {
+        let red = red_with(mutation, &tests).unwrap();
+        say(&mutation.name);
+        red
+    });
     let mut page = String::from("| mistake | what goes red |\n|---|---|\n");
     let mut unnoticed = Vec::new();
-    let red = red_with_each(&mutations, &programs);
     for (mutation, red) in mutations.iter().zip(red) {
         writeln!(page, "{} {} |", mutation.row(), named(&red)).unwrap();
         if red.is_empty() {
