@@ -98,9 +98,7 @@ fn what_scrolls_is_reached_by_the_keyboard_and_nothing_else_is() {
         for window in [Visit::default().window, PHONE, Visit::default().window] {
             page.resize(window);
             // The table of contents slides away, and the boxes grow as it does.
-            page.settle();
-            std::thread::sleep(Duration::from_millis(500));
-            page.settle();
+            page.rest();
             let found = page.call(SCROLLERS, &[]);
             for (boxes, scrolls) in [(&found[0], true), (&found[1], false)] {
                 for scroller in boxes.as_array().unwrap() {

@@ -160,12 +160,7 @@ impl Browser {
             "Page.addScriptToEvaluateOnNewDocument",
             json!({"source": choice}),
         );
-        let media: Vec<Value> = visit
-            .media
-            .iter()
-            .map(|(name, value)| json!({"name": name, "value": value}))
-            .collect();
-        page.send("Emulation.setEmulatedMedia", json!({"features": media}));
+        page.prefer(visit.media);
         page.send(
             "Emulation.setScriptExecutionDisabled",
             json!({"value": !visit.scripts}),
@@ -280,6 +275,26 @@ impl Page<'_> {
         }
     }
 
+    /// Waits until whatever slides or fades has come to its end.
+    #[track_caller]
+    pub(crate) fn rest(&self) {
+        self.settle();
+        self.evaluate(
+            "Promise.allSettled(document.getAnimations().map(moves => moves.finished)).then(() => null)",
+        );
+        self.settle();
+    }
+
+    /// What the reader's system asks for: media features and their values.
+    #[track_caller]
+    pub(crate) fn prefer(&self, media: &[(&str, &str)]) {
+        let features: Vec<Value> = media
+            .iter()
+            .map(|(name, value)| json!({"name": name, "value": value}))
+            .collect();
+        self.send("Emulation.setEmulatedMedia", json!({"features": features}));
+    }
+
     /// Gives the window another size, in CSS pixels. A narrow window is a phone's: it has a touch
     /// screen, and its scroll bars take no room.
     #[track_caller]
@@ -310,16 +325,15 @@ impl Page<'_> {
             }",
             &[json!(theme)],
         );
-        assert_eq!(
-            self.call(
-                "theme => document.documentElement.classList.contains(theme)",
-                &[json!(theme)]
-            ),
-            json!(true),
-            "{} does not wear {theme}",
-            self.name
-        );
+        assert!(self.wears(theme), "{} does not wear {theme}", self.name);
         self.settle();
+    }
+
+    /// Whether the page shows itself in this theme.
+    #[track_caller]
+    pub(crate) fn wears(&self, theme: &str) -> bool {
+        let wears = "theme => document.documentElement.classList.contains(theme)";
+        self.call(wears, &[json!(theme)]) == json!(true)
     }
 
     /// The middle of the first element that matches, after scrolling it into view.
