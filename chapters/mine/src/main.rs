@@ -1,0 +1,128 @@
+//! `cargo run -p mine`: how far your own attention has come, and what is next.
+
+use anyhow::{Result, bail};
+use mine::judge::{self, CHAPTERS, Stage, Verdict};
+
+const USAGE: &str = "\
+cargo run -p mine                    how far your own attention has come, and what is next
+cargo run -p mine -- hint            a hint for what is next, and another one when asked again
+cargo run -p mine -- hint softmax    … for this function, or for what is next in a chapter: hint ch03";
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    judge::catch_panics_quietly();
+    match arguments[..] {
+        [] => show_progress(),
+        ["hint"] => hint(""),
+        ["hint", which] => hint(which),
+        ["--help" | "-h" | "help"] => println!("{USAGE}"),
+        _ => bail!(
+            "this program does not know what to do with {arguments:?}\n{USAGE}"
+        ),
+    }
+    Ok(())
+}
+
+fn show_progress() {
+    let judged: Vec<(Stage, Verdict)> = judge::stages()
+        .into_iter()
+        .map(|stage| (stage, stage.judge()))
+        .collect();
+    let next = judged
+        .iter()
+        .find(|(_, verdict)| *verdict != Verdict::Passed);
+    for &(chapter, title) in CHAPTERS {
+        let of_chapter =
+            || judged.iter().filter(|(stage, _)| stage.chapter == chapter);
+        let passed = of_chapter()
+            .filter(|(_, verdict)| *verdict == Verdict::Passed)
+            .count();
+        println!(
+            "{chapter}  {title:<20} {passed} of {}",
+            of_chapter().count()
+        );
+        let is_wrong = |verdict: &Verdict| matches!(verdict, Verdict::Wrong(_));
+        let is_current = next.is_some_and(|(stage, _)| stage.chapter == chapter);
+        if is_current || of_chapter().any(|(_, verdict)| is_wrong(verdict)) {
+            for (stage, verdict) in of_chapter() {
+                let mark = match verdict {
+                    Verdict::Passed => '✓',
+                    Verdict::Wrong(_) => '✗',
+                    _ => '·',
+                };
+                println!("  {mark} {:<26} {verdict}", stage.name);
+            }
+        }
+    }
+    let Some((stage, verdict)) = next else {
+        println!("\nEverything passes. This attention is yours.");
+        return;
+    };
+    println!("\nNext: {} in {}", stage.name, stage.file());
+    match verdict {
+        Verdict::Wrong(wrong) | Verdict::Unrepaired(wrong) => {
+            println!();
+            for line in wrong.to_string().lines() {
+                println!("    {line}");
+            }
+            println!();
+        }
+        Verdict::Waits(for_what) => {
+            println!("It calls {for_what}, which comes first.")
+        }
+        _ => {}
+    }
+    println!("If you are stuck: cargo run -p mine -- hint");
+}
+
+/// Shows the hints for a stage that have been asked for, and one more.
+fn hint(which: &str) {
+    let mut stages = judge::stages();
+    stages.retain(|stage| {
+        which.is_empty()
+            || which == stage.chapter
+            || which == stage.name
+            || which == stage.path()
+    });
+    if stages.is_empty() {
+        println!(
+            "there is no function and no chapter “{which}”; chapters are ch01, ch02, …"
+        );
+        return;
+    }
+    let by_name = stages
+        .iter()
+        .all(|stage| stage.name == which || stage.path() == which);
+    let open = stages
+        .iter()
+        .find(|stage| by_name || stage.judge() != Verdict::Passed);
+    let Some(stage) = open else {
+        println!("Everything passes here, and no hint is needed.");
+        return;
+    };
+    // How often somebody asked is kept beside the program, among what is built.
+    let file =
+        std::env::current_exe().map(|program| program.with_file_name("mine-hints"));
+    let kept = file
+        .as_ref()
+        .ok()
+        .and_then(|file| std::fs::read_to_string(file).ok());
+    let kept = kept.unwrap_or_default();
+    let asked = 1 + kept.lines().filter(|line| *line == stage.path()).count();
+    if let Ok(file) = file
+        && asked <= stage.hints.len()
+    {
+        let _ = std::fs::write(file, format!("{kept}{}\n", stage.path()));
+    }
+    println!("{}, in {}", stage.name, stage.file());
+    for (number, hint) in stage.hints.iter().take(asked).enumerate() {
+        println!("\n{}. {hint}", number + 1);
+    }
+    match stage.hints.len().saturating_sub(asked) {
+        0 => {
+            println!("\nThat is all. The solution is folded on the chapter's page.")
+        }
+        left => println!("\n{left} more, if you ask again."),
+    }
+}
