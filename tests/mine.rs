@@ -11,13 +11,12 @@ const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// The chapters that have stages, by the stem of their files.
 fn chapters() -> Vec<String> {
-    let mut stems: Vec<_> = std::fs::read_dir(file("src", ""))
+    let mut stems: Vec<_> = std::fs::read_dir(file("solutions", ""))
         .unwrap()
         .map(|entry| {
             let path = entry.unwrap().path();
             path.file_stem().unwrap().to_str().unwrap().to_owned()
         })
-        .filter(|stem: &String| stem.starts_with("ch"))
         .collect();
     stems.sort();
     stems

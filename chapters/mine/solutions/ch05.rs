@@ -58,13 +58,51 @@ pub fn project<F: NdFloat>(
 }
 // ANCHOR_END: project
 
-/// Multi-head attention of one sequence to another, or to itself: concat(head_1, …, head_h) W^O,
-/// where each head is your `masked_attention` of its own columns of Q W^Q, K W^K and V W^V.
+/// The answers of all heads, side by side: concat(head_1, …, head_h), each head being your
+/// `masked_attention` of its own columns.
+///
+/// `q` are `m × (heads · d_k)`, `k` are `n × (heads · d_k)`, `v` are `n × (heads · d_v)`, the result is
+/// `m × (heads · d_v)`. The mask stretches to `(1, heads, m, n)`, and each head has its own part of it.
+///
+/// # Errors
+/// If the heads do not divide a width, or the shapes or the mask do not fit.
+// ANCHOR: side_by_side
+pub fn side_by_side<F: NdFloat>(
+    heads: usize,
+    q: &ArrayRef2<F>,
+    k: &ArrayRef2<F>,
+    v: &ArrayRef2<F>,
+    mask: &Mask,
+) -> Result<Array2<F>> {
+    // ANCHOR: side_by_side_body
+    let (m, n) = (q.nrows(), k.nrows());
+    mask.fit((1, heads, m, n))?;
+    let mut joined = Array2::zeros((m, v.ncols()));
+    for head in 0..heads {
+        let of_keys = columns_of_head(k.ncols(), heads, head)?;
+        let of_values = columns_of_head(v.ncols(), heads, head)?;
+        let mask =
+            Mask::from_fn((1, 1, m, n), |_, _, i, j| mask.allows(0, head, i, j));
+        let answer = masked_attention(
+            &q.slice(s![.., of_keys.clone()]),
+            &k.slice(s![.., of_keys]),
+            &v.slice(s![.., of_values.clone()]),
+            &mask,
+        )?;
+        joined.slice_mut(s![.., of_values]).assign(&answer);
+    }
+    Ok(joined)
+    // ANCHOR_END: side_by_side_body
+}
+// ANCHOR_END: side_by_side
+
+/// Multi-head attention of one sequence to another, or to itself: concat(head_1, …, head_h) W^O with
+/// head_i made of Q W_i^Q, K W_i^K and V W_i^V.
 ///
 /// `numbers` only holds what was learned: its [`heads`](MultiHeadAttention::heads) and, in the order
 /// query, key, value, output, its [`projections`](MultiHeadAttention::projections).
 /// `queries` are `m × d_model`, `keys` and `values` have `n` rows, the result is `m × d_model`. The
-/// mask stretches to `(1, heads, m, n)`, and each head has its own part of it.
+/// mask stretches to `(1, heads, m, n)`.
 ///
 /// # Errors
 /// If the widths or the mask do not fit.
@@ -81,23 +119,7 @@ pub fn multi_head<F: NdFloat>(
     let q = project(queries, w_query)?;
     let k = project(keys, w_key)?;
     let v = project(values, w_value)?;
-    let (m, n, heads) = (q.nrows(), k.nrows(), numbers.heads());
-    mask.fit((1, heads, m, n))?;
-
-    let mut joined = Array2::zeros((m, v.ncols()));
-    for head in 0..heads {
-        let of_keys = columns_of_head(k.ncols(), heads, head)?;
-        let of_values = columns_of_head(v.ncols(), heads, head)?;
-        let mask =
-            Mask::from_fn((1, 1, m, n), |_, _, i, j| mask.allows(0, head, i, j));
-        let answer = masked_attention(
-            &q.slice(s![.., of_keys.clone()]),
-            &k.slice(s![.., of_keys]),
-            &v.slice(s![.., of_values.clone()]),
-            &mask,
-        )?;
-        joined.slice_mut(s![.., of_values]).assign(&answer);
-    }
+    let joined = side_by_side(numbers.heads(), &q, &k, &v, mask)?;
     project(&joined, w_output)
     // ANCHOR_END: multi_head_body
 }

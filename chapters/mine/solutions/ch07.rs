@@ -1,13 +1,51 @@
-//! Exercises of chapter 7, cross-attention.
+//! Chapter 7: what if one sequence reads another?
 
+use crate::ch04::causal;
+use crate::ch05::multi_head;
 use anyhow::Result;
 use ch04_masks::{Mask, Shape};
 use ch05_multihead::MultiHeadAttention;
-use ch06_self_attention::{bidirectional_mask, causal_mask};
-use ch07_cross_attention::cross_attention;
-use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayView3, Axis};
+use ndarray::{Array1, Array2, ArrayRef2, Axis, NdFloat};
 
-/// Exercise 1: the shape of the cross-attention weights of the speech recogniser.
+/// Cross-attention: the decoder asks, the encoder's memory answers.
+///
+/// `decoder` is `m × d_model`, `memory` has `n` rows, the result is `m × d_model`. The mask is over the
+/// source, and stretches to `(1, heads, m, n)`.
+///
+/// # Errors
+/// As your `multi_head`.
+// ANCHOR: cross_attention
+pub fn cross_attention<F: NdFloat>(
+    numbers: &MultiHeadAttention<F>,
+    decoder: &ArrayRef2<F>,
+    memory: &ArrayRef2<F>,
+    source_mask: &Mask,
+) -> Result<Array2<F>> {
+    // ANCHOR: cross_attention_body
+    multi_head(numbers, decoder, memory, memory, source_mask)
+    // ANCHOR_END: cross_attention_body
+}
+// ANCHOR_END: cross_attention
+
+/// The masks of a decoder's self-attention, `(1, 1, m, m)`, and of its cross-attention, which stretches
+/// to `(1, 1, m, n)`, in this order. Neither lets padding be seen.
+///
+/// `source` has `n` tokens, `target` has `m`.
+// ANCHOR: decoder_masks
+pub fn decoder_masks(source: &[u32], target: &[u32], pad: u32) -> (Mask, Mask) {
+    // ANCHOR: decoder_masks_body
+    let (m, n) = (target.len(), source.len());
+    let future = causal(m, m);
+    let own = Mask::from_fn((1, 1, m, m), |_, _, i, j| {
+        future.allows(0, 0, i, j) && target[j] != pad
+    });
+    let cross = Mask::from_fn((1, 1, 1, n), |_, _, _, j| source[j] != pad);
+    (own, cross)
+    // ANCHOR_END: decoder_masks_body
+}
+// ANCHOR_END: decoder_masks
+
+/// By hand: the shape of the cross-attention weights of the speech recogniser.
 // ANCHOR: shape_by_hand
 pub fn shape_by_hand() -> Shape {
     // ANCHOR: shape_by_hand_body
@@ -16,50 +54,26 @@ pub fn shape_by_hand() -> Shape {
 }
 // ANCHOR_END: shape_by_hand
 
-/// Exercise 2: the masks of a decoder's self-attention and of its cross-attention, in this order.
-///
-/// `source` is `batch × n`, `target` is `batch × m`.
-// ANCHOR: decoder_masks
-pub fn decoder_masks(
-    source: ArrayView2<u32>,
-    target: ArrayView2<u32>,
-    pad: u32,
-) -> Result<(Mask, Mask)> {
-    // ANCHOR: decoder_masks_body
-    Ok((causal_mask(target, pad)?, bidirectional_mask(source, pad)))
-    // ANCHOR_END: decoder_masks_body
-}
-// ANCHOR_END: decoder_masks
-
-/// Exercise 3: one query asks every text.
-///
-/// `query` is `d_model` wide, `texts` are `(batch, n, d_model)`, the result is `batch × d_model`.
-// ANCHOR: pool
-pub fn pool(
-    attention: &MultiHeadAttention<f64>,
-    query: ArrayView1<f64>,
-    texts: ArrayView3<f64>,
-    mask: &Mask,
-) -> Result<Array2<f64>> {
-    // ANCHOR: pool_body
-    // The same query for every text; whether its width fits, the attention says.
-    let queries = query
-        .broadcast((texts.len_of(Axis(0)), 1, query.len()))
-        .expect("axes may always be put in front");
-    let answer = cross_attention(attention, queries, texts, mask)?;
-    // Only the axis of the single query goes.
-    Ok(answer.output.index_axis_move(Axis(1), 0))
-    // ANCHOR_END: pool_body
-}
-// ANCHOR_END: pool
-
-/// Exercise 4: how much attention each source word got from all target words together.
+/// How much attention each source word got from all target words together.
 ///
 /// `weights` are `m × n`, the result is `n` long.
 // ANCHOR: coverage
-pub fn coverage(weights: ArrayView2<f64>) -> Array1<f64> {
+pub fn coverage(weights: &ArrayRef2<f64>) -> Array1<f64> {
     // ANCHOR: coverage_body
     weights.sum_axis(Axis(0))
     // ANCHOR_END: coverage_body
 }
 // ANCHOR_END: coverage
+
+/// Find the fault: this wants to be the mask of cross-attention, which hides padding, and one line of
+/// it is wrong.
+///
+/// `source` has `n` tokens, `target` has `m`; the mask is `(1, 1, m, n)`.
+// ANCHOR: find_the_fault_07
+pub fn find_the_fault_07(source: &[u32], target: &[u32], pad: u32) -> Mask {
+    let m = target.len();
+    // instead of: let keys = target;
+    let keys = source;
+    Mask::from_fn((1, 1, m, keys.len()), |_, _, _, j| keys[j] != pad)
+}
+// ANCHOR_END: find_the_fault_07

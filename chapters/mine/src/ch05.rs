@@ -33,13 +33,31 @@ pub fn project<F: NdFloat>(
     todo!("ch05::project")
 }
 
-/// Multi-head attention of one sequence to another, or to itself: concat(head_1, …, head_h) W^O,
-/// where each head is your `masked_attention` of its own columns of Q W^Q, K W^K and V W^V.
+/// The answers of all heads, side by side: concat(head_1, …, head_h), each head being your
+/// `masked_attention` of its own columns.
+///
+/// `q` are `m × (heads · d_k)`, `k` are `n × (heads · d_k)`, `v` are `n × (heads · d_v)`, the result is
+/// `m × (heads · d_v)`. The mask stretches to `(1, heads, m, n)`, and each head has its own part of it.
+///
+/// # Errors
+/// If the heads do not divide a width, or the shapes or the mask do not fit.
+pub fn side_by_side<F: NdFloat>(
+    heads: usize,
+    q: &ArrayRef2<F>,
+    k: &ArrayRef2<F>,
+    v: &ArrayRef2<F>,
+    mask: &Mask,
+) -> Result<Array2<F>> {
+    todo!("ch05::side_by_side")
+}
+
+/// Multi-head attention of one sequence to another, or to itself: concat(head_1, …, head_h) W^O with
+/// head_i made of Q W_i^Q, K W_i^K and V W_i^V.
 ///
 /// `numbers` only holds what was learned: its [`heads`](MultiHeadAttention::heads) and, in the order
 /// query, key, value, output, its [`projections`](MultiHeadAttention::projections).
 /// `queries` are `m × d_model`, `keys` and `values` have `n` rows, the result is `m × d_model`. The
-/// mask stretches to `(1, heads, m, n)`, and each head has its own part of it.
+/// mask stretches to `(1, heads, m, n)`.
 ///
 /// # Errors
 /// If the widths or the mask do not fit.

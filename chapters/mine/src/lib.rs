@@ -16,5 +16,16 @@ pub mod ch03;
 pub mod ch04;
 #[cfg_attr(feature = "solutions", path = "../solutions/ch05.rs")]
 pub mod ch05;
+#[cfg_attr(feature = "solutions", path = "../solutions/ch06.rs")]
+pub mod ch06;
+#[cfg_attr(feature = "solutions", path = "../solutions/ch07.rs")]
+pub mod ch07;
+#[cfg_attr(feature = "solutions", path = "../solutions/ch08.rs")]
+pub mod ch08;
+#[cfg_attr(feature = "solutions", path = "../solutions/ch09.rs")]
+pub mod ch09;
+#[cfg_attr(feature = "solutions", path = "../solutions/ch10.rs")]
+pub mod ch10;
 
 pub mod judge;
+pub mod translator;

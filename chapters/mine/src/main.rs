@@ -1,12 +1,15 @@
 //! `cargo run -p mine`: how far your own attention has come, and what is next.
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use mine::judge::{self, CHAPTERS, Stage, Verdict};
+use mine::translator::{self, Mine};
 
 const USAGE: &str = "\
 cargo run -p mine                    how far your own attention has come, and what is next
 cargo run -p mine -- hint            a hint for what is next, and another one when asked again
-cargo run -p mine -- hint softmax    … for this function, or for what is next in a chapter: hint ch03";
+cargo run -p mine -- hint softmax    … for this function, or for what is next in a chapter: hint ch03
+cargo run -p mine -- translate \"29 novembre 2026\"
+                                     the book's date translator, on your attention";
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -16,6 +19,9 @@ fn main() -> Result<()> {
         [] => show_progress(),
         ["hint"] => hint(""),
         ["hint", which] => hint(which),
+        ["translate", ref words @ ..] if !words.is_empty() => {
+            translate(&words.join(" "))?
+        }
         ["--help" | "-h" | "help"] => println!("{USAGE}"),
         _ => bail!(
             "this program does not know what to do with {arguments:?}\n{USAGE}"
@@ -125,4 +131,63 @@ fn hint(which: &str) {
         }
         left => println!("\n{left} more, if you ask again."),
     }
+}
+
+/// Runs the translator on as much as stands, and compares it with the book's.
+fn translate(text: &str) -> Result<()> {
+    let stages = judge::stages();
+    let passes = |path: &str| {
+        let stage = stages.iter().find(|stage| stage.path() == path);
+        stage.is_some_and(|stage| stage.judge() == Verdict::Passed)
+    };
+    for path in ["ch05::project", "ch05::multi_head"] {
+        ensure!(
+            passes(path),
+            "the translator needs your {path}, and it does not pass yet: cargo run -p mine"
+        );
+    }
+    let of_layers = [
+        "embed",
+        "layer_norm",
+        "residual",
+        "encoder_layer",
+        "decoder_layer",
+    ];
+    let mine = Mine {
+        layers: passes("ch04::causal")
+            && of_layers
+                .iter()
+                .all(|name| passes(&format!("ch08::{name}"))),
+        greedy: passes("ch09::greedy"),
+    };
+    let with_cache = mine.layers && passes("ch10::cached_attention");
+    // From here on a panic is no verdict, and is heard.
+    drop(std::panic::take_hook());
+    let (model, _) = ch09_training::weights::shipped()?;
+    let book = ch09_training::translate::translate(&model, text)?;
+    println!(
+        "{}",
+        if mine.layers {
+            "on your layers (chapter 8) and the attention in them"
+        } else {
+            "on your attention (chapter 5), in the book's layers"
+        }
+    );
+    if mine.greedy {
+        println!("written by your greedy decoding (chapter 9)");
+    }
+    let same = |yours: &str| {
+        if yours == book.written {
+            "as the book's"
+        } else {
+            "and the book's is another"
+        }
+    };
+    let yours = translator::translate(&model, text, mine)?;
+    println!("\n{}  →  {yours}   {}", book.read, same(&yours));
+    if with_cache {
+        let cached = translator::translate_with_cache(&model, text, mine)?;
+        println!("with your cache  →  {cached}   {}", same(&cached));
+    }
+    Ok(())
 }

@@ -2,8 +2,8 @@ use super::Stage;
 use super::example::{Check, Example, wavy};
 use super::peers::peers;
 use crate::ch05::*;
-use ch04_masks::Mask;
-use ch05_multihead::{MultiHeadAttention, Projection};
+use ch04_masks::{Mask, batched_attention};
+use ch05_multihead::{MultiHeadAttention, Projection, merge_heads, split_heads};
 use ndarray::{Array1, Array2, Array3, ArrayD, Axis, IxDyn, array, s};
 
 pub(super) const STAGES: &[Stage] = &[
@@ -26,11 +26,20 @@ pub(super) const STAGES: &[Stage] = &[
     },
     Stage {
         chapter: "ch05",
+        name: "side_by_side",
+        hints: &[
+            "A loop over heads, each with its own columns of q, k and v, and your `masked_attention` in the middle.",
+            "`q.slice(s![.., columns])` cuts columns out, and `&` of that may be handed on. `joined.slice_mut(s![.., columns]).assign(&answer)` puts an answer in its place.",
+            "Keys and values may be of different widths, so ask for their columns separately. A head's own mask is `Mask::from_fn((1, 1, m, n), |_, _, i, j| mask.allows(0, head, i, j))`.",
+        ],
+        check: check_side_by_side,
+    },
+    Stage {
+        chapter: "ch05",
         name: "multi_head",
         hints: &[
-            "First project queries, keys and values, all heads at once. Then a loop over heads, each with its own columns. Then project what they answer, joined.",
-            "`let [w_query, w_key, w_value, w_output] = numbers.projections();` takes them apart. `q.slice(s![.., columns])` cuts columns out, and `&` of that may be handed to your `masked_attention`. `joined.slice_mut(s![.., columns]).assign(&answer)` puts an answer in its place.",
-            "Keys and values may be of different widths, so ask for their columns separately. A head's own mask is `Mask::from_fn((1, 1, m, n), |_, _, i, j| mask.allows(0, head, i, j))`.",
+            "Project queries, keys and values, all heads at once; let the heads answer side by side; project that.",
+            "`let [w_query, w_key, w_value, w_output] = numbers.projections();` takes them apart.",
         ],
         check: check_multi_head,
     },
@@ -97,6 +106,38 @@ fn check_project() -> Check {
     let x = wavy((2, 2), 0.7);
     let example = Example::new().array("x", &x).array("weight", &weight);
     example.refused(project(&x, &weight.into()))
+}
+
+fn check_side_by_side() -> Check {
+    for (heads, widths) in [(1, (3, 2)), (2, (4, 6)), (3, (3, 3))] {
+        let (q, k, v) = (
+            wavy((3, widths.0), 0.7),
+            wavy((4, widths.0), 1.3),
+            wavy((4, widths.1), 0.5),
+        );
+        for mask in [
+            Mask::everything(),
+            Mask::from_fn((1, heads, 3, 4), |_, h, i, j| j <= i + h),
+        ] {
+            let example = Example::of("heads", heads)
+                .array("q", &q)
+                .array("k", &k)
+                .array("v", &v)
+                .and("mask", &mask);
+            let yours = example.answer(side_by_side(heads, &q, &k, &v, &mask))?;
+            let split =
+                |x: &Array2<f64>| split_heads(x.view().insert_axis(Axis(0)), heads);
+            let [q, k, v] =
+                [&q, &k, &v].map(|x| split(x).expect("the heads divide the width"));
+            let book = batched_attention(q.view(), k.view(), v.view(), &mask)
+                .expect("the shapes fit");
+            let book = merge_heads(book.output.view());
+            example.same(&yours, &book.index_axis(Axis(0), 0))?;
+        }
+    }
+    let x = wavy((2, 4), 0.7);
+    let example = Example::of("heads", 3).array("q, k and v", &x);
+    example.refused(side_by_side(3, &x, &x, &x, &Mask::everything()))
 }
 
 fn check_multi_head() -> Check {

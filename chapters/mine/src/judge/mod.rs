@@ -11,6 +11,11 @@ mod ch02;
 mod ch03;
 mod ch04;
 mod ch05;
+mod ch06;
+mod ch07;
+mod ch08;
+mod ch09;
+mod ch10;
 
 pub use example::{Check, Wrong};
 
@@ -53,6 +58,11 @@ pub const CHAPTERS: &[(&str, &str)] = &[
     ("ch03", "scaled attention"),
     ("ch04", "masks"),
     ("ch05", "several heads"),
+    ("ch06", "self-attention"),
+    ("ch07", "cross-attention"),
+    ("ch08", "layers"),
+    ("ch09", "training"),
+    ("ch10", "cost"),
 ];
 
 /// All stages, in the order in which they are written.
@@ -63,6 +73,11 @@ pub fn stages() -> Vec<Stage> {
         ch03::STAGES,
         ch04::STAGES,
         ch05::STAGES,
+        ch06::STAGES,
+        ch07::STAGES,
+        ch08::STAGES,
+        ch09::STAGES,
+        ch10::STAGES,
     ]
     .concat()
 }
@@ -170,7 +185,10 @@ fn sources(chapter: &str) -> (&'static str, &'static str) {
             }
         };
     }
-    files!("ch01", "ch02", "ch03", "ch04", "ch05")
+    files!(
+        "ch01", "ch02", "ch03", "ch04", "ch05", "ch06", "ch07", "ch08", "ch09",
+        "ch10"
+    )
 }
 
 impl std::fmt::Display for Verdict {
