@@ -4,10 +4,14 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
 
 mod support;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+/// Both kinds of the crate are built into the same file: one after the other, please.
+static BUILT: Mutex<()> = Mutex::new(());
 
 /// The chapters that have stages, by the stem of their files.
 fn chapters() -> Vec<String> {
@@ -85,9 +89,27 @@ fn judge(features: &[&str]) -> BTreeMap<String, String> {
     verdicts
 }
 
+/// Whether the reader's program succeeds, what it prints and what it complains of.
+fn program(arguments: &[&str]) -> (bool, String, String) {
+    let output = Command::new(env!("CARGO"))
+        .args(["run", "--quiet", "--package", "mine", "--"])
+        .args(arguments)
+        .current_dir(ROOT)
+        .output()
+        .unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (
+        output.status.success(),
+        text(&output.stdout),
+        text(&output.stderr),
+    )
+}
+
 #[test]
 fn every_stage_passes_on_its_solution() {
+    let _one = BUILT.lock();
     let verdicts = judge(&["--features", "solutions"]);
+    assert!(verdicts.contains_key("the_translator_writes_as_the_book_does"));
     for (name, verdict) in &verdicts {
         assert_eq!(verdict, "ok", "{name} on the solution");
     }
@@ -120,12 +142,33 @@ fn stubs_are_the_solutions_cut_and_wait_to_be_written() {
             return;
         }
     }
+    let _one = BUILT.lock();
     for (name, verdict) in judge(&[]) {
         assert!(
             verdict.ends_with("skipped"),
             "{name} is {verdict} on the stub"
         );
     }
+
+    // The program runs on nothing but the reader's functions.
+    let (done, _, said) = program(&["translate", "29 novembre 2026"]);
+    assert!(!done && said.contains("ch05::project"), "{said}");
+    let (done, progress, _) = program(&[]);
+    assert!(done && progress.contains("0 of 6"), "{progress}");
+    assert!(
+        progress.contains("Next: scores in chapters/mine/src/ch01.rs"),
+        "{progress}"
+    );
+    let (done, hint, _) = program(&["hint", "ch02"]);
+    assert!(
+        done && hint.starts_with("softmax, in") && hint.contains("\n1. "),
+        "{hint}"
+    );
+    let (_, more, _) = program(&["hint", "ch02"]);
+    assert!(
+        more.starts_with(hint.rsplit_once("\n\n").unwrap().0),
+        "{more}"
+    );
 }
 
 #[test]

@@ -145,21 +145,15 @@ fn behind_masks(
 }
 
 fn check_masked_weights() -> Check {
-    behind_masks(|scores, mask| masked_weights(scores, mask))
+    behind_masks(masked_weights)
 }
 
 fn check_masked_attention() -> Check {
     for case in peers!("sdpa-boolean") {
-        case.each_head(
-            |_, _| None,
-            |q, k, v, mask| masked_attention(q, k, v, mask),
-        )?;
+        case.each_head(|_, _| None, masked_attention)?;
     }
     for case in peers!("sdpa-causal") {
-        case.each_head(
-            |m, n| Some(Mask::causal(m, n)),
-            |q, k, v, mask| masked_attention(q, k, v, mask),
-        )?;
+        case.each_head(|m, n| Some(Mask::causal(m, n)), masked_attention)?;
     }
     let x = wavy((2, 3), 0.7);
     let wrong = Mask::causal(3, 3);
@@ -228,7 +222,8 @@ fn behind(x: &ArrayRef2<f64>, mask: &Mask) -> Result<Array2<f64>> {
 
 fn check_looks_ahead() -> Check {
     let x: Array2<f64> = wavy((5, 3), 0.7);
-    let rules: [(&str, bool, fn(usize, usize) -> bool); 6] = [
+    type Rule = fn(usize, usize) -> bool;
+    let rules: [(&str, bool, Rule); 6] = [
         ("attention behind a causal mask", false, |i, j| j <= i),
         ("attention without a mask", true, |_, _| true),
         ("attention that sees one step ahead", true, |i, j| {
@@ -277,5 +272,5 @@ fn check_looks_ahead() -> Check {
 }
 
 fn check_fault() -> Check {
-    behind_masks(|scores, mask| find_the_fault_04(scores, mask))
+    behind_masks(find_the_fault_04)
 }
