@@ -24,8 +24,8 @@ pub struct Mine {
     pub greedy: bool,
 }
 
-/// What a date may have at most: ten characters.
-const LONGEST: usize = 10;
+/// As much as the book writes: a date has ten characters, and then there should be the end.
+const LONGEST: usize = 11;
 
 /// Translates a date: what was read, and what was written.
 ///
