@@ -84,15 +84,14 @@ pub fn translate_with_cache(
 }
 
 fn tokens(text: &str) -> Result<Vec<u32>> {
-    let tokens = Vocabulary::of_sources().tokens(&as_read(text));
-    ensure!(!tokens.is_empty(), "there is nothing to translate");
-    let most = ch09_training::translate::LONGEST;
+    let read = as_read(text);
+    let (n, most) = (read.chars().count(), ch09_training::translate::LONGEST);
+    ensure!(n > 0, "there is nothing to translate");
     ensure!(
-        tokens.len() <= most,
-        "a text of {} characters is no date; {most} is the most that is read",
-        tokens.len()
+        n <= most,
+        "a text of {n} characters is no date; {most} is the most that is read"
     );
-    Ok(tokens)
+    Ok(Vocabulary::of_sources().tokens(&read))
 }
 
 /// Reads the source, which has no padding.

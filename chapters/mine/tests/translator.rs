@@ -23,7 +23,7 @@ fn the_translator_writes_as_the_book_does() {
             assert_eq!(cached, book.written, "{text}, {mine:?}, with a cache");
         }
     }
-    for text in ["", " ", &"1".repeat(201)] {
+    for text in ["", &"1".repeat(201)] {
         assert!(translate(&model, text, Mine::default()).is_err());
     }
 }
