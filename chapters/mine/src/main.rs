@@ -3,6 +3,7 @@
 use anyhow::{Result, bail, ensure};
 use mine::judge::{self, CHAPTERS, Stage, Verdict};
 use mine::translator::{self, Mine};
+use std::process::ExitCode;
 
 const USAGE: &str = "\
 cargo run -p mine                    how far your own attention has come, and what is next
@@ -11,7 +12,17 @@ cargo run -p mine -- hint softmax    … for this function, or for what is next 
 cargo run -p mine -- translate \"29 novembre 2026\"
                                      the book's date translator, on your attention";
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     judge::catch_panics_quietly();
@@ -35,9 +46,15 @@ fn show_progress() {
         .into_iter()
         .map(|stage| (stage, stage.judge()))
         .collect();
+    // What is wrong comes before what is not there yet.
+    let is_wrong = |verdict: &Verdict| matches!(verdict, Verdict::Wrong(_));
+    let mut open = judged
+        .iter()
+        .filter(|(_, verdict)| *verdict != Verdict::Passed);
     let next = judged
         .iter()
-        .find(|(_, verdict)| *verdict != Verdict::Passed);
+        .find(|(_, verdict)| is_wrong(verdict))
+        .or_else(|| open.next());
     for &(chapter, title) in CHAPTERS {
         let of_chapter =
             || judged.iter().filter(|(stage, _)| stage.chapter == chapter);
@@ -48,7 +65,6 @@ fn show_progress() {
             "{chapter}  {title:<20} {passed} of {}",
             of_chapter().count()
         );
-        let is_wrong = |verdict: &Verdict| matches!(verdict, Verdict::Wrong(_));
         let is_current = next.is_some_and(|(stage, _)| stage.chapter == chapter);
         if is_current || of_chapter().any(|(_, verdict)| is_wrong(verdict)) {
             for (stage, verdict) in of_chapter() {
@@ -66,6 +82,12 @@ fn show_progress() {
         return;
     };
     println!("\nNext: {} in {}", stage.name, stage.file());
+    if !matches!(verdict, Verdict::Wrong(_)) {
+        println!();
+        for line in stage.task().lines() {
+            println!("    {line}");
+        }
+    }
     match verdict {
         Verdict::Wrong(wrong) | Verdict::Unrepaired(wrong) => {
             println!();
@@ -133,34 +155,46 @@ fn hint(which: &str) {
     }
 }
 
+/// What the translator needs to run on the reader's layers.
+const LAYERS: [&str; 9] = [
+    "ch04::causal",
+    "ch06::positions",
+    "ch06::self_attention",
+    "ch07::cross_attention",
+    "ch08::embed",
+    "ch08::layer_norm",
+    "ch08::feed_forward",
+    "ch08::encoder_layer",
+    "ch08::decoder_layer",
+];
+
 /// Runs the translator on as much as stands, and compares it with the book's.
 fn translate(text: &str) -> Result<()> {
     let stages = judge::stages();
-    let passes = |path: &str| {
+    // What is wrong may translate, too, and shows what it is good for.
+    let is_written = |path: &str| {
         let stage = stages.iter().find(|stage| stage.path() == path);
-        stage.is_some_and(|stage| stage.judge() == Verdict::Passed)
+        match stage.map(Stage::judge) {
+            Some(Verdict::Passed) => true,
+            Some(Verdict::Wrong(_)) => {
+                println!("your {path} does not pass");
+                true
+            }
+            _ => false,
+        }
     };
     for path in ["ch05::project", "ch05::multi_head"] {
         ensure!(
-            passes(path),
-            "the translator needs your {path}, and it does not pass yet: cargo run -p mine"
+            is_written(path),
+            "the translator needs your {path}, which is not written yet; \
+             cargo run -p mine says what is next"
         );
     }
-    let of_layers = [
-        "embed",
-        "layer_norm",
-        "residual",
-        "encoder_layer",
-        "decoder_layer",
-    ];
     let mine = Mine {
-        layers: passes("ch04::causal")
-            && of_layers
-                .iter()
-                .all(|name| passes(&format!("ch08::{name}"))),
-        greedy: passes("ch09::greedy"),
+        layers: LAYERS.iter().all(|path| is_written(path)),
+        greedy: is_written("ch09::greedy"),
     };
-    let with_cache = mine.layers && passes("ch10::cached_attention");
+    let with_cache = mine.layers && is_written("ch10::cached_attention");
     // From here on a panic is no verdict, and is heard.
     drop(std::panic::take_hook());
     let (model, _) = ch09_training::weights::shipped()?;

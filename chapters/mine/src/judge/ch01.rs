@@ -119,8 +119,8 @@ fn check_best_key() -> Check {
 
 fn check_score_by_hand() -> Check {
     let (q1, k4) = (arr1(&[0.6, 1.2, -1.2, 1.8]), arr1(&[1.6, 0.2, 1.0, 0.2]));
-    let yours = score_by_hand();
     let example = Example::new().array("q1", &q1).array("k4", &k4);
+    let yours = score_by_hand();
     example.holds(
         yours,
         (yours - q1.dot(&k4)).abs() < 1e-9,

@@ -69,8 +69,8 @@ pub(super) const STAGES: &[Stage] = &[
 
 fn check_softmax() -> Check {
     for scores in [arr1(&[0.0, 0.0]), arr1(&[0.36, 2.4, -0.36, 0.36])] {
-        let yours = softmax(&scores);
         let example = Example::new().array("scores", &scores);
+        let yours = softmax(&scores);
         example.shape(&yours, &[scores.len()])?;
         let complaint = format!("sums to {:.4}, not 1", yours.sum());
         example.clone().holds(
@@ -123,8 +123,8 @@ fn check_attention_weights() -> Check {
         array![[0.0, 1.0], [5.0, 5.0], [-2.0, 3.0]],
         wavy((3, 3), 0.7),
     ] {
-        let yours = attention_weights(&scores);
         let example = Example::new().array("scores", &scores);
+        let yours = attention_weights(&scores);
         example.shape(&yours, &[3, scores.ncols()])?;
         example.sums(&yours, 1.0)?;
     }
@@ -221,8 +221,8 @@ fn check_fault() -> Check {
         array![[0.0, 1.0], [2.0, 2.0], [-1.0, 0.5]],
         wavy((3, 3), 0.7),
     ] {
-        let yours = find_the_fault_02(&scores);
         let example = Example::new().array("scores", &scores);
+        let yours = find_the_fault_02(&scores);
         example.shape(&yours, scores.shape())?;
         example.clone().sums(&yours, 1.0)?;
         let mut book = scores.mapv(f64::exp);

@@ -136,8 +136,8 @@ fn check_gradient() -> Check {
     ] {
         let exponentials = arr1(&e).mapv(f64::exp);
         let (weights, g) = (&exponentials / exponentials.sum(), arr1(&g));
-        let yours = gradient_through_softmax(&weights, &g);
         let example = Example::new().array("weights", &weights).array("g", &g);
+        let yours = gradient_through_softmax(&weights, &g);
         example.shape(&yours, &[4])?;
         let complaint = format!(
             "sums to {:.4}; a number added to all scores changes no weight, so it must be 0",
@@ -163,8 +163,8 @@ fn check_gradient() -> Check {
 
 fn check_fault() -> Check {
     for (n, d_k) in [(9, 4), (4, 9), (4, 4)] {
-        let yours = find_the_fault_03(&wavy((n, d_k), 0.7));
         let example = Example::of("keys", format!("{n}, each {d_k} wide"));
+        let yours = find_the_fault_03(&wavy((n, d_k), 0.7));
         example.holds(
             yours,
             (yours * yours * d_k as f64 - 1.0).abs() < 1e-9,

@@ -1,5 +1,5 @@
 use super::Stage;
-use super::example::{Check, Example, wavy};
+use super::example::{Check, Example, show, wavy};
 use super::peers::peers;
 use crate::ch02::{attention_weights, weighted_sum};
 use crate::ch03::scaled_scores;
@@ -125,7 +125,7 @@ fn behind_masks(
                     yours[[i, j]]
                 );
                 example.clone().holds(
-                    super::example::show(&yours),
+                    show(&yours),
                     yours[[i, j]] == 0.0,
                     complaint,
                 )?;
@@ -136,6 +136,19 @@ fn behind_masks(
             if sum > 0.0 {
                 row /= sum;
             }
+        }
+        for (i, (row, book)) in
+            yours.rows().into_iter().zip(book.rows()).enumerate()
+        {
+            let (sum, right) = (row.sum(), book.sum());
+            let complaint = format!(
+                "row {i}, counted from 0, sums to {sum:.4}, not {right:.0}"
+            );
+            example.clone().holds(
+                show(&yours),
+                (sum - right).abs() < 1e-9,
+                complaint,
+            )?;
         }
         example.same(&yours, &book)?;
     }

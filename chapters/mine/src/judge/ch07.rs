@@ -130,11 +130,11 @@ fn check_decoder_masks() -> Check {
 }
 
 fn check_shape_by_hand() -> Check {
-    let yours = shape_by_hand();
     let example = Example::of("letters written", 7)
         .and("slices of sound", 200)
         .and("batch", 4)
         .and("heads", 8);
+    let yours = shape_by_hand();
     let (batch, heads, m, n) = yours;
     example.clone().holds(
         format!("{yours:?}"),

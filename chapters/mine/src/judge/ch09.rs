@@ -206,8 +206,8 @@ fn check_greedy() -> Check {
 }
 
 fn check_gradient_by_hand() -> Check {
-    let yours = arr1(&gradient_by_hand());
     let example = Example::of("weights", "½ and ½").and("loss", "the first weight");
+    let yours = arr1(&gradient_by_hand());
     let step = 1e-6;
     let first = |e: f64, f: f64| e.exp() / (e.exp() + f.exp());
     let slopes = arr1(&[

@@ -98,9 +98,13 @@ pub fn catch_panics_quietly() {
             .map(|text| (*text).to_owned())
             .or_else(|| info.payload().downcast_ref::<String>().cloned())
             .unwrap_or_default();
-        let place = info.location().map(|place| {
-            let file = place.file().rsplit(['/', '\\']).next().unwrap_or("");
-            format!("{file}, line {}", place.line())
+        // A place in somebody else's code tells the reader little.
+        let place = info.location().and_then(|place| {
+            let file = place.file().rsplit(['/', '\\']).next()?;
+            let is_ours = CHAPTERS
+                .iter()
+                .any(|(stem, _)| file == format!("{stem}.rs"));
+            is_ours.then(|| format!(" in {file}, line {}", place.line()))
         });
         PANIC.set(Some((message, place.unwrap_or_default())));
     }));
@@ -115,6 +119,23 @@ impl Stage {
     /// The file, from the root of the book.
     pub fn file(&self) -> String {
         format!("chapters/mine/src/{}.rs", self.chapter)
+    }
+
+    /// What the stage is to do: its documentation, as it stands in the file.
+    pub fn task(&self) -> String {
+        let (file, _) = sources(self.chapter);
+        let mut task = vec![];
+        for line in file.lines() {
+            if line.starts_with(&format!("pub fn {}", self.name)) {
+                break;
+            }
+            match line.strip_prefix("///") {
+                Some(text) => task.push(text.trim_start()),
+                None if line.starts_with("//") => {}
+                None => task.clear(),
+            }
+        }
+        task.join("\n")
     }
 
     /// Tries the stage. [`catch_panics_quietly`] must have been called before.
@@ -146,7 +167,10 @@ impl Stage {
                     Some(stage) => Verdict::Waits(stage.to_owned()),
                     None => Verdict::Wrong(Wrong::new(
                         last,
-                        format!("panics in {place}: {message}"),
+                        format!(
+                            "panics{place}: {message}\n\
+                             what does not fit should be an error, as `ensure!` makes it"
+                        ),
                     )),
                 }
             }
