@@ -130,7 +130,7 @@ impl Stage {
                 break;
             }
             match line.strip_prefix("///") {
-                Some(text) => task.push(text.trim_start()),
+                Some(text) => task.push(without_links(text.trim_start())),
                 None if line.starts_with("//") => {}
                 None => task.clear(),
             }
@@ -185,6 +185,17 @@ impl Stage {
                 reader.lines().any(|line| line.trim() == fault)
             })
     }
+}
+
+/// A line of documentation as one reads it: [`scale`](Embedding::scale) is `scale`.
+fn without_links(line: &str) -> String {
+    let mut parts = line.split("](");
+    let mut plain = parts.next().unwrap_or("").replace("[`", "`");
+    for part in parts {
+        let rest = part.split_once(')').map_or("", |(_, rest)| rest);
+        plain.push_str(&rest.replace("[`", "`"));
+    }
+    plain.replace("`]", "`")
 }
 
 /// The line that a solution says it repaired.
