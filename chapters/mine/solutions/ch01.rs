@@ -45,12 +45,12 @@ pub fn best_key<F: NdFloat>(scores: &ArrayRef2<F>) -> Result<Vec<usize>> {
 }
 // ANCHOR_END: best_key
 
-/// By hand: the score of `q1` and `k4` of the chapter's first example.
+/// By hand: the score of `q1` of the chapter's first example and a fifth key, [0.5, −1, 2, 1].
 // ANCHOR: score_by_hand
 pub fn score_by_hand() -> f64 {
     // ANCHOR: score_by_hand_body
-    // 0.6 · 1.6 + 1.2 · 0.2 − 1.2 · 1.0 + 1.8 · 0.2 = 0.96 + 0.24 − 1.20 + 0.36
-    0.36
+    // 0.6 · 0.5 − 1.2 · 1.0 − 1.2 · 2.0 + 1.8 · 1.0 = 0.3 − 1.2 − 2.4 + 1.8
+    -1.5
     // ANCHOR_END: score_by_hand_body
 }
 // ANCHOR_END: score_by_hand

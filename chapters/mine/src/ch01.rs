@@ -26,7 +26,7 @@ pub fn best_key<F: NdFloat>(scores: &ArrayRef2<F>) -> Result<Vec<usize>> {
     todo!("ch01::best_key")
 }
 
-/// By hand: the score of `q1` and `k4` of the chapter's first example.
+/// By hand: the score of `q1` of the chapter's first example and a fifth key, [0.5, −1, 2, 1].
 pub fn score_by_hand() -> f64 {
     todo!("ch01::score_by_hand")
 }

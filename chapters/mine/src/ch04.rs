@@ -44,7 +44,7 @@ pub fn masked_attention<F: NdFloat>(
     todo!("ch04::masked_attention")
 }
 
-/// By hand: how many entries of the causal mask for 2 queries and 5 keys are allowed.
+/// By hand: how many entries of the causal mask for 3 queries and 7 keys are allowed.
 pub fn allowed_by_hand() -> usize {
     todo!("ch04::allowed_by_hand")
 }

@@ -26,7 +26,7 @@ pub(super) const STAGES: &[Stage] = &[
         chapter: "ch01",
         name: "score_by_hand",
         hints: &[
-            "Multiply entry by entry, then add the four products. Mind the sign of the third.",
+            "Multiply entry by entry, then add the four products. Mind the signs: two of them are below 0.",
         ],
         check: check_score_by_hand,
     },
@@ -118,12 +118,12 @@ fn check_best_key() -> Check {
 }
 
 fn check_score_by_hand() -> Check {
-    let (q1, k4) = (arr1(&[0.6, 1.2, -1.2, 1.8]), arr1(&[1.6, 0.2, 1.0, 0.2]));
-    let example = Example::new().array("q1", &q1).array("k4", &k4);
+    let (q1, k5) = (arr1(&[0.6, 1.2, -1.2, 1.8]), arr1(&[0.5, -1.0, 2.0, 1.0]));
+    let example = Example::new().array("q1", &q1).array("k5", &k5);
     let yours = score_by_hand();
     example.holds(
         yours,
-        (yours - q1.dot(&k4)).abs() < 1e-9,
+        (yours - q1.dot(&k5)).abs() < 1e-9,
         "is not their score",
     )
 }

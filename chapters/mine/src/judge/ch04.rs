@@ -39,7 +39,7 @@ pub(super) const STAGES: &[Stage] = &[
         chapter: "ch04",
         name: "allowed_by_hand",
         hints: &[
-            "The two queries stand at positions 3 and 4, counted from 0. Count the keys up to each.",
+            "The three queries stand at positions 4, 5 and 6, counted from 0. Count the keys up to each.",
         ],
         check: check_allowed_by_hand,
     },
@@ -177,11 +177,11 @@ fn check_masked_attention() -> Check {
 }
 
 fn check_allowed_by_hand() -> Check {
-    let mask = Mask::causal(2, 5);
-    let places = (0..2).flat_map(|i| (0..5).map(move |j| (i, j)));
+    let mask = Mask::causal(3, 7);
+    let places = (0..3).flat_map(|i| (0..7).map(move |j| (i, j)));
     let allowed = places.filter(|&(i, j)| mask.allows(0, 0, i, j)).count();
     let yours = allowed_by_hand();
-    Example::of("queries", 2).and("keys", 5).holds(
+    Example::of("queries", 3).and("keys", 7).holds(
         yours,
         yours == allowed,
         "is not how many are allowed",
