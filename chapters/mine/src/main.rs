@@ -94,14 +94,21 @@ fn show_progress() {
             for line in wrong.to_string().lines() {
                 println!("    {line}");
             }
-            println!();
         }
         Verdict::Waits(for_what) => {
             println!("It calls {for_what}, which comes first.")
         }
         _ => {}
     }
-    println!("If you are stuck: cargo run -p mine -- hint");
+    println!("\nIf you are stuck: cargo run -p mine -- hint");
+    let can_translate = judged.iter().any(|(stage, verdict)| {
+        stage.name == "multi_head" && *verdict == Verdict::Passed
+    });
+    if can_translate {
+        println!(
+            "To translate:     cargo run -p mine -- translate \"29 novembre 2026\""
+        );
+    }
 }
 
 /// Shows the hints for a stage that have been asked for, and one more.
@@ -191,6 +198,7 @@ fn translate(text: &str) -> Result<()> {
         );
     }
     let mine = Mine {
+        cross: is_written("ch07::cross_attention"),
         layers: LAYERS.iter().all(|path| is_written(path)),
         greedy: is_written("ch09::greedy"),
     };

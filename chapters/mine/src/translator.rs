@@ -4,7 +4,7 @@
 //! where it is wrong, so is the translation.
 
 use crate::ch05::multi_head;
-use crate::{ch08, ch09, ch10};
+use crate::{ch07, ch08, ch09, ch10};
 use anyhow::{Result, ensure};
 use ch04_masks::Mask;
 use ch08_transformer::{
@@ -17,6 +17,8 @@ use ndarray::{Array1, Array2, Array3, ArrayRef2, Axis, s};
 /// How much of the translator is the reader's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mine {
+    /// The cross-attention (chapter 7); otherwise the attention of several heads is called directly.
+    pub cross: bool,
     /// The embedding, the layers and what they are made of (chapter 8); otherwise only the attention
     /// in them.
     pub layers: bool,
@@ -67,7 +69,7 @@ pub fn translate_with_cache(
                 ch10::cached_attention(cache, &layer.attention, x)
             })?;
             x = ch08::residual(&layer.cross_attention_residual, &x, |x| {
-                crate::ch07::cross_attention(
+                ch07::cross_attention(
                     &layer.cross_attention,
                     x,
                     &memory,
@@ -138,7 +140,7 @@ fn decode(
         let mask = Mask::causal(m, m);
         let mut x = embedded(embedding, tokens)?;
         for layer in layers {
-            x = decoder_layer(layer, x, memory, &mask)?;
+            x = decoder_layer(layer, x, memory, &mask, mine.cross)?;
         }
         x
     };
@@ -268,18 +270,18 @@ fn decoder_layer(
     x: Array2<f32>,
     memory: &Array2<f32>,
     mask: &Mask,
+    cross: bool,
 ) -> Result<Array2<f32>> {
     let x = around(&layer.attention_residual, x, |x| {
         multi_head(&layer.attention, x, x, x, mask)
     })?;
     let x = around(&layer.cross_attention_residual, x, |x| {
-        multi_head(
-            &layer.cross_attention,
-            x,
-            memory,
-            memory,
-            &Mask::everything(),
-        )
+        let (numbers, everything) = (&layer.cross_attention, Mask::everything());
+        if cross {
+            ch07::cross_attention(numbers, x, memory, &everything)
+        } else {
+            multi_head(numbers, x, memory, memory, &everything)
+        }
     })?;
     around(&layer.feed_forward_residual, x, |x| {
         feed_forward(&layer.feed_forward, x)

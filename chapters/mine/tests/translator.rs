@@ -13,10 +13,18 @@ fn the_translator_writes_as_the_book_does() {
         "(:",
     ] {
         let book = ch09_training::translate::translate(&model, text).unwrap();
-        for (layers, greedy) in
-            [(false, false), (false, true), (true, false), (true, true)]
-        {
-            let mine = Mine { layers, greedy };
+        for [cross, layers, greedy] in [
+            [false, false, false],
+            [true, false, false],
+            [false, false, true],
+            [true, true, false],
+            [true, true, true],
+        ] {
+            let mine = Mine {
+                cross,
+                layers,
+                greedy,
+            };
             let yours = translate(&model, text, mine).unwrap();
             assert_eq!(yours, book.written, "{text}, {mine:?}");
             let cached = translate_with_cache(&model, text, mine).unwrap();
