@@ -1,5 +1,5 @@
 use super::Stage;
-use super::example::{Check, Example, OF_PEERS, wavy};
+use super::example::{Check, Example, OF_PEERS, show, wavy};
 use super::peers::peers;
 use crate::ch02::*;
 use ndarray::{Array1, Array2, Ix1, Ix2, arr1, array};
@@ -74,7 +74,7 @@ fn check_softmax() -> Check {
         example.shape(&yours, &[scores.len()])?;
         let complaint = format!("sums to {:.4}, not 1", yours.sum());
         example.clone().holds(
-            &yours,
+            show(&yours),
             (yours.sum() - 1.0).abs() < 1e-9,
             complaint,
         )?;
@@ -90,6 +90,10 @@ fn check_softmax() -> Check {
     Example::new()
         .array("scores", &far_below)
         .same(&softmax(&far_below), &book)?;
+    let lost = arr1(&[f64::NAN, f64::NEG_INFINITY]);
+    Example::new()
+        .array("scores", &lost)
+        .same(&softmax(&lost), &arr1(&[f64::NAN, f64::NAN]))?;
     let none = Array1::<f64>::zeros(0);
     Example::of("scores", "none").shape(&softmax(&none), &[0])?;
     let hidden = Array1::from_elem(3, f64::NEG_INFINITY);

@@ -1,5 +1,5 @@
 use super::Stage;
-use super::example::{Check, Example, wavy};
+use super::example::{Check, Example, show, wavy};
 use super::peers::{Case, peers};
 use crate::ch08::*;
 use ch04_masks::Mask;
@@ -138,7 +138,7 @@ fn check_layer_norm() -> Check {
             .array("x", &x)
             .and("gain and shift", "1 and 0");
         example.holds(
-            &yours,
+            show(&yours),
             (variance - 1.0).abs() < 1e-6,
             format!(
                 "row {i}, counted from 0, has a variance of {variance:.4}, not 1"
