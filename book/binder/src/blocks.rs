@@ -325,10 +325,14 @@ fn locate(
     (tested, listings)
 }
 
-/// Whether a file is one of several that make a chapter's crate, which say `crate::` and `mod` and do
-/// not compile by themselves. It was compiled when the crate was built.
+/// Whether a file is one of several that make a chapter's crate or the reader's own, which say `crate::`
+/// and `mod` and do not compile by themselves. It was compiled when the crate was built, or, if it is a
+/// solution, when the solutions were judged.
 fn is_part_of_crate(file: &str, root: &Path) -> bool {
     let parts: Vec<&str> = file.split('/').collect();
+    if let ["chapters", "mine", "solutions", _] = parts[..] {
+        return true;
+    }
     let ["chapters", chapter, "src", ref rest @ ..] = parts[..] else {
         return false;
     };

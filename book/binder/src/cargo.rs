@@ -275,7 +275,7 @@ mod tests {
     #[test]
     fn chapters_are_known_by_their_names() {
         assert!(is_chapter("ch01-alignment") && is_chapter("ch10-efficient"));
-        assert!(!is_chapter("exercises") && !is_chapter("chapter") && !is_chapter("ch1-x"));
+        assert!(!is_chapter("mine") && !is_chapter("chapter") && !is_chapter("ch1-x"));
     }
 
     #[test]
