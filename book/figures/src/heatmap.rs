@@ -153,7 +153,7 @@ impl<'a> Grid<'a> {
     fn draw(&self, canvas: &Canvas) -> Result<()> {
         let (width, height) = self.cell;
         let largest = self.values.fold(0.0, |a: f64, x| a.max(x.abs()));
-        for (index, ((i, j), &value)) in self.values.indexed_iter().enumerate() {
+        for ((i, j), &value) in self.values.indexed_iter() {
             let from = (self.left + width * j as f64, self.top + height * i as f64);
             let to = (from.0 + width, from.1 + height);
             let colour = if value < 0.0 {
@@ -166,8 +166,24 @@ impl<'a> Grid<'a> {
                 let opacity = (value.abs() / largest * HEAT * 100.0).round() / 100.0;
                 canvas.fill(from, to, colour, opacity)?;
             }
-            canvas.frame(from, to, Stroke::new(Colour::Grid, 0.8))?;
-            let middle = (from.0 + width / 2.0, from.1 + height / 2.0);
+        }
+        // Lines through the whole grid: a frame around each cell would make pages heavy.
+        let (rows, columns) = self.values.dim();
+        let (right, thin) = (
+            self.left + width * columns as f64,
+            Stroke::new(Colour::Grid, 0.8),
+        );
+        for y in (0..=rows).map(|i| self.top + height * i as f64) {
+            canvas.line((self.left, y), (right, y), thin)?;
+        }
+        for x in (0..=columns).map(|j| self.left + width * j as f64) {
+            canvas.line((x, self.top), (x, self.bottom()), thin)?;
+        }
+        for (index, ((i, j), &value)) in self.values.indexed_iter().enumerate() {
+            let middle = (
+                self.left + width * (j as f64 + 0.5),
+                self.top + height * (i as f64 + 0.5),
+            );
             match &self.texts {
                 _ if self.marks.forbidden((i, j)) => {
                     canvas.text(middle, "·", TEXT.muted())?;

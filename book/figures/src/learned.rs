@@ -76,7 +76,7 @@ impl Map {
         for ((i, j), weight) in self.weights.indexed_iter() {
             let opacity = (weight * HEAT * 100.0).round() / 100.0;
             // What nobody would see is left out.
-            if opacity >= 0.03 {
+            if opacity >= 0.05 {
                 let (from, to) = (cells.corner(i, j), cells.corner(i + 1, j + 1));
                 canvas.fill(from, to, Colour::Hot, opacity)?;
             }
@@ -112,7 +112,9 @@ fn maps(maps: &[Map]) -> Result<Picture> {
     let in_a_row = maps.len().min(2);
     let room = 360.0 / in_a_row as f64;
     let longest = maps.iter().map(|map| map.columns.len()).max();
-    let cell = ((room - 24.0) / longest.context("no maps")? as f64).min(20.0);
+    let cell = ((room - 24.0) / longest.context("no maps")? as f64)
+        .min(20.0)
+        .floor();
     let height = maps.iter().map(|map| 50.0 + 14.0 * map.rows.len() as f64);
     let height = height.fold(0.0, f64::max);
     let rows = maps.len().div_ceil(in_a_row);
