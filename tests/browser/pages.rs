@@ -198,6 +198,9 @@ fn chinese_words_are_found_by_the_search() {
         page.press("s");
         page.wait_until("document.activeElement.id === 'mdbook-searchbar'");
         page.enter(word);
+        // The book asks its index when a key is released, once that is loaded.
+        page.wait_until("!document.querySelector('#mdbook-searchbar-outer.searching')");
+        page.evaluate("document.activeElement.dispatchEvent(new KeyboardEvent('keyup'))");
         page.wait_until(
             "/result/.test(document.querySelector('#mdbook-searchresults-header').innerText)",
         );
