@@ -1701,6 +1701,34 @@ fn chapter_10_parts(table: &mut Table) {
             let block = Visible::causal().block((0..0, 0), (0..0, 0), (0, 0));
             format!("{block:?}") == "1 × 1 × 0 × 0"
         });
+    let whole = [1, 1, 2, 2];
+    let beyond = move |first| {
+        let mask = Mask::causal(2, 2);
+        let part = Visible::causal().and(&mask).part(first, whole);
+        part.allowed([1, 1, 1, 1]).map(|allowed| allowed[0][[0; 4]])
+    };
+    table
+        .of("ch10_efficient::Visible::part")
+        .refuses("no part", [1, 1, 1, 1, 0, 0, 2, 0, 1, 1, 2, 2], move || {
+            beyond([0, 0, 2, 0])
+        })
+        .gives("the last query and key", move || {
+            beyond([0, 0, 1, 1]).unwrap()
+        })
+        .gives("far beyond", move || {
+            let part = Visible::causal().part([MOST; 4], [MOST; 4]);
+            part.part([MOST; 4], whole).span(MOST, 2, 2) == (0..1)
+        });
+    table
+        .of("ch10_efficient::Visible::allowed")
+        .refuses("a mask too small", [2, 2, 1, 1, 3, 3], || {
+            let mask = Mask::causal(2, 2);
+            let visible = Visible::everything().and(&mask);
+            visible.allowed([1, 1, 3, 3]).map(|_| ())
+        })
+        .gives("no mask", || {
+            Visible::causal().allowed([1, 1, 3, 3]).unwrap().is_empty()
+        });
     table
         .of("ch10_efficient::Online::new")
         .gives("no width", || Online::<f64>::new(0).answer().0.is_empty());
@@ -1808,6 +1836,13 @@ fn chapter_10_parts(table: &mut Table) {
             extend((1, 2, 0, 4), (1, 2, 0, 5)).unwrap().length() == 0
         });
     table
+        .of("ch10_efficient::KeyValueCache::reserve")
+        .gives("room that is there", move || {
+            let (mut left, right) = (cache(), cache());
+            left.reserve(3);
+            left == right
+        });
+    table
         .of("ch10_efficient::KeyValueCache::ask")
         .refuses("3 heads for 2", [3, 2], move || {
             cache().ask(ones((1, 3, 1, 4)).view(), &Mask::everything())
@@ -1841,7 +1876,7 @@ type Sizes4 = (usize, usize, usize, usize);
 
 fn chapter_10_attention(table: &mut Table) {
     type Way = fn(Sizes4, Sizes4, Sizes4, &Mask) -> Result<Array4<f64>>;
-    let ways: [(&str, Way); 7] = [
+    let ways: [(&str, Way); 12] = [
         ("grouped_attention", |q, k, v, mask| {
             let answer = grouped_attention(ones(q).view(), ones(k).view(), ones(v).view(), mask);
             Ok(answer?.output)
@@ -1879,6 +1914,32 @@ fn chapter_10_attention(table: &mut Table) {
             let scalar = pulp::Arch::Scalar;
             let answer = fast_attention_on(scalar, q.view(), k.view(), v.view(), &visible);
             Ok(answer?.mapv(f64::from))
+        }),
+        ("tiled_partial", |q, k, v, mask| {
+            let visible = Visible::everything().and(mask);
+            Ok(tiled_partial(&ones(q), &ones(k), &ones(v), &visible, 2)?.output)
+        }),
+        ("fast_partial", |q, k, v, mask| {
+            let visible = Visible::everything().and(mask);
+            let [q, k, v] = [q, k, v].map(Array4::<f32>::ones);
+            Ok(fast_partial(&q, &k, &v, &visible)?.output.mapv(f64::from))
+        }),
+        ("fast_partial_on", |q, k, v, mask| {
+            let visible = Visible::everything().and(mask);
+            let [q, k, v] = [q, k, v].map(Array4::<f32>::ones);
+            let answer = fast_partial_on(pulp::Arch::Scalar, &q, &k, &v, &visible);
+            Ok(answer?.output.mapv(f64::from))
+        }),
+        ("Answer::partial", |q, k, v, mask| {
+            let visible = Visible::everything().and(mask);
+            Ok(Answer::partial(&ones(q), &ones(k), &ones(v), &visible)?.output)
+        }),
+        ("Answer::partial", |q, k, v, mask| {
+            let visible = Visible::everything().and(mask);
+            let [q, k, v] = [q, k, v].map(Array4::<f32>::ones);
+            Ok(Answer::partial(&q, &k, &v, &visible)?
+                .output
+                .mapv(f64::from))
         }),
     ];
     for (name, way) in ways {
@@ -1936,6 +1997,11 @@ fn chapter_10_attention(table: &mut Table) {
             let most = usize::MAX;
             tiled_attention(x().view(), x().view(), x().view(), &Visible::causal(), most).unwrap()
                 == x()
+        });
+    table
+        .of("ch10_efficient::tiled_partial")
+        .refuses("a tile of 0", [0], move || {
+            tiled_partial(&x(), &x(), &x(), &Visible::causal(), 0)
         });
     table
         .of("ch10_efficient::spread_attention")

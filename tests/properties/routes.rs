@@ -4,15 +4,15 @@
 use super::check;
 use ch04_masks::{Mask, batched_attention};
 use ch10_efficient::{
-    KeyValueCache, OnnxAttention, OnnxInputs, OnnxMask, Visible, fast_attention, ring_attention,
-    spread_attention, tiled_attention,
+    Answer, KeyValueCache, OnnxAttention, OnnxInputs, OnnxMask, Visible, fast_attention,
+    ring_attention, spread_attention, tiled_attention,
 };
-use ndarray::{Array4, ArrayView4, NdFloat, s};
+use ndarray::{Array4, ArrayView4, s};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 /// Every answer but that of the fast path, which is of one float type.
-fn answers<F: NdFloat + Default>(
+fn answers<F: Answer + Default>(
     [q, k, v]: [ArrayView4<F>; 3],
     mask: &Mask,
 ) -> Vec<(String, Array4<F>)> {
@@ -158,6 +158,72 @@ fn hard() -> impl Strategy<Value = f32> {
         2 => prop::sample::select(vec![1e10, -1e10, 3e18, -3e18]),
         1 => prop::sample::select(vec![f32::INFINITY, f32::NEG_INFINITY, f32::NAN]),
     ]
+}
+
+/// Rules, masks, grouped heads, and positions that come in chunks: fewer queries than keys, and more.
+#[test]
+fn every_way_agrees_on_hard_numbers_in_any_shape() {
+    let problem = (1..3_usize, 1..3_usize, 1..5_usize, 1..12_usize, 0..40_usize).prop_flat_map(
+        |(batch, kv_heads, group, m, n)| {
+            let numbers = |heads: usize, n: usize, d: usize| {
+                let shape = (batch, heads, n, d);
+                // Numbers of either kind, and no sums that overflow in one order only.
+                let rare = prop_oneof![60 => -2.0..2.0_f32, 1 => hard()];
+                vec(rare, batch * heads * n * d)
+                    .prop_map(move |x| Array4::from_shape_vec(shape, x).unwrap())
+            };
+            (
+                numbers(kv_heads * group, m, 3),
+                numbers(kv_heads, n, 3),
+                numbers(kv_heads, n, 2),
+                vec(prop::bool::weighted(0.7), 1..50),
+                0..3_usize,
+                1..6_usize,
+                1..9_usize,
+            )
+        },
+    );
+    check(problem, |(q, k, v, bits, rule, width, chunk)| {
+        let ((_, _, m, _), n) = (q.dim(), k.dim().2);
+        let (visible, table) = match rule {
+            0 => (Visible::everything(), Mask::everything()),
+            1 => (Visible::causal(), Mask::causal(m, n)),
+            _ => (
+                Visible::window(width).unwrap(),
+                Mask::window(m, n, width).unwrap(),
+            ),
+        };
+        let mask = Mask::from_fn((q.dim().0, q.dim().1, m, n), |b, h, i, j| {
+            bits[(b * 17 + h * 11 + i * 5 + j) % bits.len()]
+        });
+        let visible = visible.and(&mask);
+        let both = (&table & &mask).unwrap();
+        let right = ch10_efficient::grouped_attention(q.view(), k.view(), v.view(), &both);
+        let right = right.unwrap().output;
+        let mut chunked = Array4::zeros(right.dim());
+        for first in (0..m).step_by(chunk) {
+            let rows = s![.., .., first..(first + chunk).min(m), ..];
+            let part = visible.part([0, 0, first, 0], [q.dim().0, q.dim().1, m, n]);
+            let answer = fast_attention(q.slice(rows), k.view(), v.view(), &part).unwrap();
+            chunked.slice_mut(rows).assign(&answer);
+        }
+        let whole = fast_attention(q.view(), k.view(), v.view(), &visible).unwrap();
+        let tiled = tiled_attention(q.view(), k.view(), v.view(), &visible, chunk).unwrap();
+        let spread = spread_attention(q.view(), k.view(), v.view(), &visible, chunk).unwrap();
+        for (name, answer) in [
+            ("in chunks", chunked),
+            ("at once", whole),
+            ("in tiles", tiled),
+            ("workers", spread),
+        ] {
+            for ((place, &right), &found) in right.indexed_iter().zip(&answer) {
+                assert!(
+                    agree(found.into(), right.into()),
+                    "{name}: {found} is not {right} at {place:?}, of {q:?} {k:?} {v:?} {both:?}"
+                );
+            }
+        }
+    });
 }
 
 #[test]

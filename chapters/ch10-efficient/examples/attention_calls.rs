@@ -1,7 +1,8 @@
 //! Measures what it is asked to on its standard input, a line at a time: `fast 1024 causal` gives the
 //! seconds of one call, `memory fast 1024 full` the bytes that it needed beside its inputs and output,
 //! `translator all` the seconds in which chapter 9 translates a date, and `translator chapter4` or
-//! `translator fast` those of the attention in it.
+//! `translator fast` those of the attention in it. `decode 32 8 4096` gives the seconds in which one
+//! query in each of 32 heads asks a cache of 8 heads and 4096 positions.
 //!
 //! `tests/fixtures/speed/attention.py` asks.
 
@@ -9,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use ch04_masks::{Mask, batched_attention};
 use ch08_transformer::Transformer;
 use ch09_training::{translate::translate, weights};
-use ch10_efficient::{Visible, fast_attention};
+use ch10_efficient::{KeyValueCache, Visible, fast_attention};
 use ndarray::{Array4, s};
 use std::collections::BTreeMap;
 use std::io::{Write, stdin, stdout};
@@ -61,15 +62,33 @@ fn attention_of_translation(model: &Transformer<f32>, way: &str) -> Result<()> {
     Ok(())
 }
 
-/// Queries, keys and values: 8 heads of width 64, of numbers with mean 0 and variance about 1.
-fn inputs(n: usize) -> [Array4<f32>; 3] {
+/// Arrays of so many heads and rows, of numbers with mean 0 and variance about 1; width 64.
+fn random<const N: usize>(shapes: [(usize, usize); N]) -> [Array4<f32>; N] {
     let mut state = 2017_u32;
     let mut next = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         ((state >> 8) as f32 / (1 << 23) as f32 - 1.0) * 1.73
     };
-    let mut row = || Array4::from_shape_simple_fn((1, 8, n, 64), &mut next);
-    [row(), row(), row()]
+    shapes.map(|(heads, n)| {
+        Array4::from_shape_simple_fn((1, heads, n, 64), &mut next)
+    })
+}
+
+/// Queries, keys and values: 8 heads of width 64.
+fn inputs(n: usize) -> [Array4<f32>; 3] {
+    random([(8, n); 3])
+}
+
+/// One query in each head, and a cache that is full to the last place but one.
+fn writing(
+    heads: usize,
+    kv_heads: usize,
+    n: usize,
+) -> Result<(Array4<f32>, KeyValueCache<f32>)> {
+    let [query, k, v] = random([(heads, 1), (kv_heads, n), (kv_heads, n)]);
+    let mut cache = KeyValueCache::new(1, kv_heads, n + 1, (64, 64));
+    cache.extend(k.view(), v.view())?;
+    Ok((query, cache))
 }
 
 /// The most memory that this process has had, in bytes, as Linux tells it.
@@ -101,7 +120,7 @@ fn call(
 }
 
 fn main() -> Result<()> {
-    let mut kept = BTreeMap::new();
+    let (mut kept, mut caches) = (BTreeMap::new(), BTreeMap::new());
     let (translator, _) = weights::shipped()?;
     for line in stdin().lines() {
         let line = line?;
@@ -123,6 +142,18 @@ fn main() -> Result<()> {
                     "all" => drop(translate(&translator, DATE)?),
                     way => attention_of_translation(&translator, way)?,
                 }
+                println!("{}", start.elapsed().as_secs_f64());
+            }
+            ["decode", heads, kv_heads, n] => {
+                let sizes = [heads.parse()?, kv_heads.parse()?, n.parse()?];
+                if !caches.contains_key(&sizes) {
+                    let [heads, kv_heads, n] = sizes;
+                    caches.insert(sizes, writing(heads, kv_heads, n)?);
+                }
+                let (query, cache) = &caches[&sizes];
+                let start = Instant::now();
+                let (k, v) = (cache.keys(), cache.values());
+                fast_attention(query.view(), k, v, &Visible::everything())?;
                 println!("{}", start.elapsed().as_secs_f64());
             }
             [way, n, what] => {

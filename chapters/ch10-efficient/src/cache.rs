@@ -4,7 +4,7 @@
 use crate::grouped_attention;
 use anyhow::{Result, ensure};
 use ch04_masks::{BatchedAttention, Mask};
-use ndarray::{Array4, ArrayView4, NdFloat, s};
+use ndarray::{Array4, ArrayView4, Axis, NdFloat, s};
 // ANCHOR_END: imports
 
 /// The keys and values of the positions read so far, with room for more.
@@ -90,6 +90,26 @@ impl<F: NdFloat> KeyValueCache<F> {
     }
 }
 // ANCHOR_END: extend
+
+// ANCHOR: reserve
+impl<F: NdFloat> KeyValueCache<F> {
+    /// Room for `more` further positions. If it has to grow, it at least doubles.
+    pub fn reserve(&mut self, more: usize) {
+        let capacity = self.keys.len_of(Axis(2));
+        let needed = self.length.saturating_add(more);
+        if needed > capacity {
+            let room = needed.max(capacity.saturating_mul(2));
+            for x in [&mut self.keys, &mut self.values] {
+                let (batch, heads, _, d) = x.dim();
+                let mut larger = Array4::zeros((batch, heads, room, d));
+                let held = s![.., .., ..self.length, ..];
+                larger.slice_mut(held).assign(&x.slice(held));
+                *x = larger;
+            }
+        }
+    }
+}
+// ANCHOR_END: reserve
 
 // ANCHOR: ask
 impl<F: NdFloat> KeyValueCache<F> {

@@ -4,13 +4,15 @@
 //! of the online softmax is one instruction for all of them.
 
 // ANCHOR: imports
-use crate::{Sizes, Visible, tiled_attention};
+use crate::few::Few;
+use crate::{Partial, Sizes, Visible, merge, tiled_partial};
 use anyhow::Result;
 use ch03_scaled::scale;
-use ndarray::{Array4, ArrayView2, ArrayView4, Axis};
+use ndarray::{
+    Array4, ArrayRef4, ArrayView1, ArrayView2, ArrayView3, ArrayView4, Axis, s,
+};
 use pulp::{Arch, Simd, WithSimd, bytemuck};
 use rayon::prelude::*;
-use std::borrow::Cow;
 use std::f64::consts::LN_2;
 use std::ops::Range;
 // ANCHOR_END: imports
@@ -145,12 +147,17 @@ impl<S: Simd, const V: usize> Block<S, V> {
 
     /// Other queries, which have seen nothing.
     #[inline(always)]
-    fn begin(&mut self, simd: S, queries: &[f32], scale: f32) {
-        let d_k = self.queries.len();
+    fn begin<'a>(
+        &mut self,
+        simd: S,
+        queries: impl Iterator<Item = ArrayView1<'a, f32>>,
+    ) {
+        // The width is not 0.
+        let scale = scale::<f32>(self.queries.len()).unwrap_or(1.0);
         let lanes = V * S::F32_LANES;
         let turned: &mut [f32] =
             bytemuck::cast_slice_mut(self.queries.as_flattened_mut());
-        for (l, query) in queries.chunks_exact(d_k).enumerate() {
+        for (l, query) in queries.enumerate() {
             for (c, &q) in query.iter().enumerate() {
                 turned[c * lanes + l] = scale * q;
             }
@@ -234,18 +241,22 @@ impl<S: Simd, const V: usize> Block<S, V> {
         }
     }
 
-    /// The answers, `m × d_v`; zeros for a query that has seen no key.
+    /// What these queries have seen; zeros and −∞ if it was no key.
     #[inline(always)]
-    fn answer(&self, output: &mut [f32]) {
+    fn answer(&self, seen: Seen) {
         let (d_v, lanes) = (self.mixed.len(), V * S::F32_LANES);
         let mixed: &[f32] = bytemuck::cast_slice(self.mixed.as_flattened());
         let sums: &[f32] = bytemuck::cast_slice(&self.sum);
-        for (l, (row, &sum)) in output.chunks_exact_mut(d_v).zip(sums).enumerate() {
+        let m = seen.sum.len();
+        seen.sum.copy_from_slice(&sums[..m]);
+        seen.largest
+            .copy_from_slice(&bytemuck::cast_slice(&self.largest)[..m]);
+        for (l, row) in seen.output.chunks_exact_mut(d_v.max(1)).enumerate() {
             for (c, r) in row.iter_mut().enumerate() {
-                *r = if sum == 0.0 {
+                *r = if sums[l] == 0.0 {
                     0.0
                 } else {
-                    mixed[c * lanes + l] / sum
+                    mixed[c * lanes + l] / sums[l]
                 };
             }
         }
@@ -253,100 +264,188 @@ impl<S: Simd, const V: usize> Block<S, V> {
 }
 // ANCHOR_END: see
 
-/// Some neighbouring queries of one head, with all of its keys and values.
-// ANCHOR: job
-struct Job<'a> {
+/// The places of a [`Partial`] for some neighbouring queries.
+// ANCHOR: task
+pub(crate) struct Seen<'a> {
+    /// `m × d_v`
+    pub output: &'a mut [f32],
+    pub largest: &'a mut [f32],
+    pub sum: &'a mut [f32],
+}
+
+impl<'a> Seen<'a> {
+    /// The places of the first `rows` queries, and those of the rest.
+    fn split(self, rows: usize, d_v: usize) -> (Self, Self) {
+        let output = self.output.split_at_mut(rows * d_v);
+        let largest = self.largest.split_at_mut(rows);
+        let sum = self.sum.split_at_mut(rows);
+        let seen = |(output, largest, sum)| Seen::<'a> {
+            output,
+            largest,
+            sum,
+        };
+        (
+            seen((output.0, largest.0, sum.0)),
+            seen((output.1, largest.1, sum.1)),
+        )
+    }
+}
+
+/// Some neighbouring queries of the heads that share one head of keys and values, and
+/// some of those.
+struct Task<'a> {
     sizes: Sizes,
     visible: &'a Visible<'a>,
-    /// What each mask beside the rule allows this head, `m × n`.
-    allowed: Vec<ArrayView2<'a, bool>>,
-    /// The first of the queries.
-    first: usize,
-    queries: &'a [f32],
-    keys: &'a [f32],
-    values: &'a [f32],
-    output: &'a mut [f32],
+    /// What each mask beside the rule allows these heads, `group × m × n`.
+    allowed: Vec<ArrayView3<'a, bool>>,
+    /// `group × m × d_k`
+    queries: ArrayView3<'a, f32>,
+    keys: ArrayView2<'a, f32>,
+    values: ArrayView2<'a, f32>,
+    /// The queries, counted through the heads of the group.
+    rows: Range<usize>,
+    columns: Range<usize>,
 }
 
 /// So many keys are scored before their values are mixed.
-const KEYS: usize = 128;
+pub(crate) const KEYS: usize = 128;
+
+impl<'a> Task<'a> {
+    /// These queries, one after the other.
+    fn queries(
+        &self,
+        rows: &Range<usize>,
+    ) -> impl Iterator<Item = ArrayView1<'a, f32>> {
+        let (m, queries) = (self.sizes.m, self.queries);
+        rows.clone()
+            .map(move |r| queries.slice_move(s![r / m, r % m, ..]))
+    }
+
+    /// The first and the last place in their heads that these queries have.
+    fn places(&self, rows: &Range<usize>) -> Range<usize> {
+        let (m, last) = (self.sizes.m, rows.end - 1);
+        match rows.start / m == last / m {
+            true => rows.start % m..last % m + 1,
+            false => 0..m,
+        }
+    }
+
+    /// The keys that at least one of these queries may see, a few at a time.
+    fn blocks(&self, rows: &Range<usize>) -> impl Iterator<Item = Range<usize>> {
+        let Sizes { m, n, .. } = self.sizes;
+        let reach = self.visible.span_of(self.places(rows), m, n);
+        let end = reach.end.min(self.columns.end);
+        let start = reach.start.max(self.columns.start);
+        (start..end)
+            .step_by(KEYS)
+            .map(move |start| start..(start + KEYS).min(end))
+    }
+
+    /// −∞ for what may not be seen. From one query to the next it is `by.0` scores, from
+    /// one key to the next `by.1`.
+    fn hide(
+        &self,
+        scores: &mut [f32],
+        rows: &Range<usize>,
+        columns: &Range<usize>,
+        by: (usize, usize),
+    ) {
+        let Sizes { m, n, .. } = self.sizes;
+        let mut forbid = |l: usize, j: usize| {
+            scores[l * by.0 + (j - columns.start) * by.1] = f32::NEG_INFINITY;
+        };
+        let places = self.places(rows);
+        let first = self.visible.span(places.start, m, n);
+        let last = self.visible.span(places.end - 1, m, n);
+        if columns.start < last.start || first.end < columns.end {
+            for (l, r) in rows.clone().enumerate() {
+                let span = self.visible.span(r % m, m, n);
+                (columns.start..span.start.min(columns.end))
+                    .chain(span.end.max(columns.start)..columns.end)
+                    .for_each(|j| forbid(l, j));
+            }
+        }
+        for allowed in &self.allowed {
+            if allowed.strides()[..2] == [0, 0] {
+                // A mask about keys alone, such as padding.
+                for j in columns.clone().filter(|&j| !allowed[[0, 0, j]]) {
+                    (0..rows.len()).for_each(|l| forbid(l, j));
+                }
+            } else {
+                for (l, r) in rows.clone().enumerate() {
+                    let allowed = allowed.slice(s![r / m, r % m, ..]);
+                    let hidden = columns.clone().filter(|&j| !allowed[j]);
+                    hidden.for_each(|j| forbid(l, j));
+                }
+            }
+        }
+    }
+}
+
+/// Some rows in one piece: as they lie, or copied into `room` if they lie apart.
+fn piece<'a>(
+    x: ArrayView2<'a, f32>,
+    rows: &Range<usize>,
+    room: &'a mut Vec<f32>,
+) -> &'a [f32] {
+    let rows = x.slice_move(s![rows.clone(), ..]);
+    rows.to_slice().unwrap_or_else(|| {
+        room.clear();
+        room.extend(rows);
+        room
+    })
+}
+// ANCHOR_END: task
+
+/// A task, and where its result goes.
+// ANCHOR: job
+struct Job<'a> {
+    task: Task<'a>,
+    seen: Seen<'a>,
+}
 
 impl Job<'_> {
     /// Block after block of queries, and for each all the keys that it may see.
     #[inline(always)]
-    fn run<S: Simd, const V: usize>(mut self, simd: S) {
-        let Sizes { m, n, d_k, d_v, .. } = self.sizes;
-        // Sizes has seen to it that the width is not 0.
-        let scale = scale::<f32>(d_k).unwrap_or(1.0);
-        let mut block = Block::<S, V>::new(simd, &self.sizes);
-        let output = std::mem::take(&mut self.output);
+    fn run<S: Simd, const V: usize>(self, simd: S) {
+        let Self { task, mut seen } = self;
+        let mut block = Block::<S, V>::new(simd, &task.sizes);
+        let (mut key_room, mut value_room) = (vec![], vec![]);
         let lanes = V * S::F32_LANES;
-        for (number, output) in output.chunks_mut(lanes * d_v).enumerate() {
-            let first = number * lanes;
-            let count = output.len() / d_v;
-            let rows = self.first + first..self.first + first + count;
-            let queries = &self.queries[first * d_k..(first + count) * d_k];
-            block.begin(simd, queries, scale);
-            let reach = self.visible.span_of(rows.clone(), m, n);
-            for start in reach.clone().step_by(KEYS) {
-                let columns = start..(start + KEYS).min(reach.end);
-                let keys = &self.keys[start * d_k..columns.end * d_k];
-                let values = &self.values[start * d_v..columns.end * d_v];
+        for first in task.rows.clone().step_by(lanes) {
+            let rows = first..(first + lanes).min(task.rows.end);
+            block.begin(simd, task.queries(&rows));
+            for columns in task.blocks(&rows) {
+                let keys = piece(task.keys, &columns, &mut key_room);
+                let values = piece(task.values, &columns, &mut value_room);
                 block.score(simd, keys);
                 let scores = block.scores[..columns.len()].as_flattened_mut();
                 let scores = bytemuck::cast_slice_mut(scores);
-                self.hide(scores, rows.clone(), columns.clone());
+                task.hide(scores, &rows, &columns, (1, lanes));
                 let factor = block.exponentiate(simd, columns.len());
                 block.mix(simd, values, &factor);
             }
-            block.answer(output);
+            let (now, later) = seen.split(rows.len(), task.sizes.d_v);
+            block.answer(now);
+            seen = later;
         }
     }
 
-    /// −∞ for what may not be seen.
-    fn hide(&self, scores: &mut [f32], rows: Range<usize>, columns: Range<usize>) {
-        let Sizes { m, n, .. } = self.sizes;
-        let first = self.visible.span(rows.start, m, n);
-        let last = self.visible.span(rows.end - 1, m, n);
-        if columns.start < last.start || first.end < columns.end {
-            let spans = rows.clone().map(|i| self.visible.span(i, m, n));
-            let spans: Vec<_> = spans.collect();
-            forbid(scores, &columns, |j| {
-                spans.iter().map(move |s| s.contains(&j))
-            });
+    /// The same for so few queries that they would leave most lanes empty.
+    #[inline(always)]
+    fn run_few<S: Simd>(self, simd: S) {
+        let Self { task, seen } = self;
+        let mut few = Few::new(simd, task.queries(&task.rows), &task.sizes);
+        let (mut key_room, mut value_room) = (vec![], vec![]);
+        for columns in task.blocks(&task.rows) {
+            let keys = piece(task.keys, &columns, &mut key_room);
+            let values = piece(task.values, &columns, &mut value_room);
+            few.score(simd, keys);
+            let scores = few.scores();
+            task.hide(scores, &task.rows, &columns, (KEYS, 1));
+            few.mix(simd, values);
         }
-        for allowed in &self.allowed {
-            if allowed.strides()[0] == 0 {
-                // A mask about keys alone, such as padding: a row of scores at a time.
-                let lanes = scores.len() / columns.len();
-                for (scores, j) in
-                    scores.chunks_exact_mut(lanes).zip(columns.clone())
-                {
-                    if !allowed[[rows.start, j]] {
-                        scores.fill(f32::NEG_INFINITY);
-                    }
-                }
-            } else {
-                let column = |j| rows.clone().map(move |i| allowed[[i, j]]);
-                forbid(scores, &columns, column);
-            }
-        }
-    }
-}
-
-/// −∞ wherever `allowed` says no, which says it for each key and all queries at hand.
-fn forbid<I: Iterator<Item = bool>>(
-    scores: &mut [f32],
-    columns: &Range<usize>,
-    allowed: impl Fn(usize) -> I,
-) {
-    let lanes = scores.len() / columns.len();
-    for (scores, j) in scores.chunks_exact_mut(lanes).zip(columns.clone()) {
-        for (e, allowed) in scores.iter_mut().zip(allowed(j)) {
-            if !allowed {
-                *e = f32::NEG_INFINITY;
-            }
-        }
+        few.answer(seen);
     }
 }
 
@@ -357,8 +456,9 @@ impl WithSimd for Job<'_> {
     fn with_simd<S: Simd>(self, simd: S) {
         // Sixteen sums have to fit into the registers, beside what is multiplied; and for a
         // few queries a few lanes will do.
-        let needed = self.sizes.m.div_ceil(S::F32_LANES);
-        match needed {
+        let rows = self.task.rows.len();
+        match rows.div_ceil(S::F32_LANES) {
+            _ if rows <= FEW && S::F32_LANES > 1 => self.run_few(simd),
             1 => self.run::<S, 1>(simd),
             3.. if S::REGISTER_COUNT >= 32 => self.run::<S, 4>(simd),
             _ => self.run::<S, 2>(simd),
@@ -367,31 +467,25 @@ impl WithSimd for Job<'_> {
 }
 // ANCHOR_END: job
 
-/// So many queries of a head are one job.
+/// So many queries are one job.
 // ANCHOR: settings
 const QUERIES: usize = 256;
+/// Up to so many queries are too few to lie side by side.
+const FEW: usize = 8;
+/// From so many queries on, heads have jobs of their own.
+const MANY: usize = 64;
 /// Fewer products than these are made by one thread.
-const WORTH_SHARING: usize = 1 << 22;
-/// Values from here on are left to [`tiled_attention`], in tiles of so many.
-const LARGEST: f32 = 1e30;
-/// See [`LARGEST`].
+const WORTH_SHARING: usize = 1 << 19;
+/// What is done over with care is done in tiles of so many.
 const TILE: usize = 128;
-
-/// The numbers of an array in the order of its axes, copied only if they lie
-/// otherwise.
-fn flat<'a>(x: &ArrayView4<'a, f32>) -> Cow<'a, [f32]> {
-    match x.to_slice() {
-        Some(numbers) => Cow::Borrowed(numbers),
-        None => Cow::Owned(x.iter().copied().collect()),
-    }
-}
 // ANCHOR_END: settings
 
 /// Attention in `f32`, tiled, its heads and queries in parallel: the result of
-/// [`tiled_attention`], up to rounding, sooner.
+/// [`tiled_attention`](crate::tiled_attention), up to rounding, sooner.
 ///
-/// The shapes are those of [`tiled_attention`]. It needs no memory beside its inputs and output but
-/// some hundred kilobytes for each thread, if the inputs lie in memory in the order of their axes.
+/// The shapes are those of [`tiled_attention`](crate::tiled_attention). It needs no memory beside
+/// its inputs and output but some hundred kilobytes for each thread. Keys and values are read where
+/// they lie.
 ///
 /// # Errors
 /// As [`Sizes::new`].
@@ -404,7 +498,7 @@ pub fn fast_attention(
     values: ArrayView4<f32>,
     visible: &Visible,
 ) -> Result<Array4<f32>> {
-    fast_attention_on(Arch::new(), queries, keys, values, visible)
+    Ok(fast_partial(&queries, &keys, &values, visible)?.output)
 }
 
 /// The same with the instructions of a given processor; `Arch::Scalar` is every
@@ -412,64 +506,161 @@ pub fn fast_attention(
 ///
 /// # Errors
 /// As [`fast_attention`].
-pub fn fast_attention_on<'a>(
+pub fn fast_attention_on(
     arch: Arch,
     queries: ArrayView4<f32>,
     keys: ArrayView4<f32>,
     values: ArrayView4<f32>,
-    visible: &'a Visible<'a>,
+    visible: &Visible,
 ) -> Result<Array4<f32>> {
-    let sizes = Sizes::new(queries, keys, values, visible)?;
-    let Sizes {
-        batch,
-        heads,
-        group,
-        m,
-        n,
-        d_k,
-        d_v,
-    } = sizes;
-    // 0 · NaN is NaN, and sums of the largest numbers overflow: the slow way knows how.
-    if !values.fold(true, |small, v| small & (v.abs() < LARGEST)) {
-        return tiled_attention(queries, keys, values, visible, TILE);
-    }
-    let mut output = Array4::zeros((batch, heads, m, d_v));
-    if output.is_empty() || n == 0 {
-        return Ok(output);
-    }
-    let shape = (batch, heads, m, n);
-    let masks = visible.masks().iter().map(|mask| mask.fit(shape));
-    let masks: Vec<_> = masks.collect::<Result<_>>()?;
-    let (queries, keys, values) = (flat(&queries), flat(&keys), flat(&values));
-    let mut jobs = Vec::new();
-    let answers = output.as_slice_mut().expect("a new array lies in order");
-    for (head, answers) in answers.chunks_mut(m * d_v).enumerate() {
-        let (queries, kv) = (&queries[head * m * d_k..], head / group * n);
-        let of_head = |mask: ArrayView4<'a, bool>| {
-            mask.index_axis_move(Axis(0), head / heads)
-                .index_axis_move(Axis(0), head % heads)
-        };
-        for (number, output) in answers.chunks_mut(QUERIES * d_v).enumerate() {
-            let first = number * QUERIES;
-            jobs.push(Job {
-                sizes,
-                visible,
-                allowed: masks.iter().copied().map(of_head).collect(),
-                first,
-                queries: &queries[first * d_k..],
-                keys: &keys[kv * d_k..(kv + n) * d_k],
-                values: &values[kv * d_v..(kv + n) * d_v],
-                output,
-            });
-        }
-    }
-    // A thread that has to be woken costs more than a few small products.
-    let factors = [batch, heads, m, n, d_k.saturating_add(d_v)];
-    if factors.into_iter().fold(1, usize::saturating_mul) < WORTH_SHARING {
-        jobs.into_iter().for_each(|job| arch.dispatch(job));
-    } else {
-        jobs.into_par_iter().for_each(|job| arch.dispatch(job));
-    }
-    Ok(output)
+    Ok(fast_partial_on(arch, &queries, &keys, &values, visible)?.output)
+}
+
+/// The same with the largest score and the sum of each query, to be merged with
+/// others or for the way back.
+///
+/// # Errors
+/// As [`fast_attention`].
+pub fn fast_partial(
+    queries: &ArrayRef4<f32>,
+    keys: &ArrayRef4<f32>,
+    values: &ArrayRef4<f32>,
+    visible: &Visible,
+) -> Result<Partial<f32>> {
+    fast_partial_on(Arch::new(), queries, keys, values, visible)
 }
 // ANCHOR_END: fast_attention
+
+/// The same with the instructions of a given processor.
+///
+/// # Errors
+/// As [`fast_attention`].
+///
+/// Source: Dao, Haziza, Massa, Sizov, *Flash-Decoding for Long-Context Inference* (2023), for the
+/// parts of the keys.
+// ANCHOR: fast_partial_on
+pub fn fast_partial_on(
+    arch: Arch,
+    queries: &ArrayRef4<f32>,
+    keys: &ArrayRef4<f32>,
+    values: &ArrayRef4<f32>,
+    visible: &Visible,
+) -> Result<Partial<f32>> {
+    let sizes = Sizes::new(queries.view(), keys.view(), values.view(), visible)?;
+    let (batch, heads, group) = (sizes.batch, sizes.heads, sizes.group);
+    let Sizes { m, n, d_k, d_v, .. } = sizes;
+    let nothing = Partial::empty((batch, heads, m, d_v));
+    if nothing.sum.is_empty() || n == 0 {
+        return Ok(nothing);
+    }
+    let allowed = visible.allowed([batch, heads, m, n])?;
+    // The queries of each job, counted through the heads of a group.
+    let runs = if m < MANY { 1 } else { group };
+    let rows = group * m / runs;
+    let jobs: Vec<_> = (0..runs)
+        .flat_map(|run| {
+            let firsts = (0..rows).step_by(QUERIES);
+            firsts
+                .map(move |r| run * rows + r..run * rows + (r + QUERIES).min(rows))
+        })
+        .collect();
+    // A thread that has to be woken costs more than a few small products.
+    let factors = [batch, heads, m, n, d_k.saturating_add(d_v)];
+    let products = factors.into_iter().fold(1, usize::saturating_mul);
+    let threads = match products < WORTH_SHARING {
+        true => 1,
+        false => rayon::current_num_threads(),
+    };
+    // Few jobs are cut further, into parts of the keys, so that no thread is idle.
+    let count = jobs.len() * batch * heads / group;
+    let parts = match count.is_multiple_of(threads) || count > 4 * threads {
+        true => 1,
+        false => threads.min(n.div_ceil(KEYS)),
+    };
+    let mut partials = vec![nothing; parts];
+    let mut all = vec![];
+    for (part, partial) in partials.iter_mut().enumerate() {
+        let (output, largest, sum) = partial.in_order();
+        let mut rest = Seen {
+            output,
+            largest,
+            sum,
+        };
+        for head in (0..batch * heads).step_by(group) {
+            let (b, first) = (head / heads, head % heads);
+            let shared = s![b, first / group, .., ..];
+            for rows in jobs.clone() {
+                let (seen, later) = rest.split(rows.len(), d_v);
+                rest = later;
+                let of_group = s![b, first..first + group, .., ..];
+                let allowed = allowed.iter().map(|a| a.slice(of_group));
+                let task = Task {
+                    sizes,
+                    visible,
+                    allowed: allowed.collect(),
+                    queries: queries.slice(of_group),
+                    keys: keys.slice(shared),
+                    values: values.slice(shared),
+                    rows,
+                    columns: n * part / parts..n * (part + 1) / parts,
+                };
+                all.push(Job { task, seen });
+            }
+        }
+    }
+    match threads {
+        1 => all.into_iter().for_each(|job| arch.dispatch(job)),
+        _ => all.into_par_iter().for_each(|job| arch.dispatch(job)),
+    }
+    let mut parts = partials.into_iter();
+    let first = parts
+        .next()
+        .unwrap_or(Partial::empty((batch, heads, m, d_v)));
+    let partial = parts.try_fold(first, |merged, part| merge(&merged, &part))?;
+    with_care(partial, queries, keys, values, visible)
+}
+// ANCHOR_END: fast_partial_on
+
+/// Does over what is not a finite number: 0 · NaN is NaN, and sums of the largest numbers
+/// overflow. The slow way knows how.
+// ANCHOR: with_care
+fn with_care(
+    mut partial: Partial<f32>,
+    queries: &ArrayRef4<f32>,
+    keys: &ArrayRef4<f32>,
+    values: &ArrayRef4<f32>,
+    visible: &Visible,
+) -> Result<Partial<f32>> {
+    let (batch, heads, m, _) = partial.output.dim();
+    let (group, n) = (heads / keys.len_of(Axis(1)).max(1), keys.len_of(Axis(2)));
+    for (b, h) in (0..batch).flat_map(|b| (0..heads).map(move |h| (b, h))) {
+        let kv = s![b..b + 1, h / group..h / group + 1, .., ..];
+        let mut i = 0;
+        while i < m {
+            let is_good = |partial: &Partial<f32>, i: usize| {
+                let row = partial.output.slice(s![b, h, i, ..]);
+                partial.sum[[b, h, i]].is_finite()
+                    && row.fold(0.0, |x, r| x + 0.0 * r) == 0.0
+            };
+            let start = i;
+            while i < m && i - start < TILE && !is_good(&partial, i) {
+                i += 1;
+            }
+            if start < i {
+                let rows = s![b..b + 1, h..h + 1, start..i, ..];
+                let q = queries.slice(rows);
+                let part = visible.part([b, h, start, 0], [batch, heads, m, n]);
+                let (k, v) = (keys.slice(kv), values.slice(kv));
+                let careful = tiled_partial(&q, &k, &v, &part, TILE)?;
+                partial.output.slice_mut(rows).assign(&careful.output);
+                let rows = s![b..b + 1, h..h + 1, start..i];
+                partial.largest.slice_mut(rows).assign(&careful.largest);
+                partial.sum.slice_mut(rows).assign(&careful.sum);
+            } else {
+                i += 1;
+            }
+        }
+    }
+    Ok(partial)
+}
+// ANCHOR_END: with_care

@@ -10,6 +10,7 @@
 mod cache;
 mod count;
 mod fast;
+mod few;
 mod groups;
 mod online;
 mod onnx;
@@ -19,11 +20,13 @@ mod workers;
 
 pub use cache::KeyValueCache;
 pub use count::Model;
-pub use fast::{exp2, fast_attention, fast_attention_on};
+pub use fast::{
+    exp2, fast_attention, fast_attention_on, fast_partial, fast_partial_on,
+};
 pub use groups::{group_size, grouped_attention, repeat_heads};
 pub use online::{Online, Partial, merge, rising_example};
 pub use onnx::{OnnxAnswer, OnnxAttention, OnnxInputs, OnnxMask, ScoreOutput};
-pub use tiles::{Sizes, partial_attention, tiled_attention};
+pub use tiles::{Sizes, partial_attention, tiled_attention, tiled_partial};
 pub use visible::Visible;
-pub use workers::{ring_attention, spread_attention};
+pub use workers::{Answer, ring_attention, spread_attention};
 // ANCHOR_END: files

@@ -109,6 +109,19 @@ impl<F: NdFloat> Partial<F> {
         }
     }
 
+    /// The numbers of the three, query after query.
+    pub(crate) fn in_order(&mut self) -> (&mut [F], &mut [F], &mut [F]) {
+        let all = (
+            self.output.as_slice_mut(),
+            self.largest.as_slice_mut(),
+            self.sum.as_slice_mut(),
+        );
+        match all {
+            (Some(output), Some(largest), Some(sum)) => (output, largest, sum),
+            _ => (&mut [], &mut [], &mut []),
+        }
+    }
+
     /// The log-sum-exp of the scores, `(batch, heads, m)`; −∞ where no key might be
     /// seen. To be looked at: beside a large score the logarithm of the sum is rounded
     /// away, so [`merge`] keeps the two apart.

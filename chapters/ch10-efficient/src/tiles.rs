@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use ch02_softmax::largest;
 use ch03_scaled::scale;
 use ch04_masks::{Mask, attend_masked, batched_scaled_scores};
-use ndarray::{Array3, Array4, ArrayView4, Axis, NdFloat, Zip, s};
+use ndarray::{Array3, Array4, ArrayRef4, ArrayView4, Axis, NdFloat, Zip, s};
 // ANCHOR_END: imports
 
 /// The sizes of an attention whose shapes fit each other.
@@ -59,9 +59,7 @@ impl Sizes {
             "there are {batch} sequences of queries but {key_batch} of keys"
         );
         let group = group_size(heads, kv_heads)?;
-        for mask in visible.masks() {
-            mask.fit((batch, heads, m, n))?;
-        }
+        visible.allowed([batch, heads, m, n])?;
         Ok(Self {
             batch,
             heads,
@@ -131,12 +129,27 @@ pub fn tiled_attention<F: NdFloat>(
     visible: &Visible,
     tile: usize,
 ) -> Result<Array4<F>> {
+    Ok(tiled_partial(&queries, &keys, &values, visible, tile)?.output)
+}
+
+/// The same with the largest score and the sum of each query: what [`merge`] needs, and
+/// the way back.
+///
+/// # Errors
+/// As [`tiled_attention`].
+pub fn tiled_partial<F: NdFloat>(
+    queries: &ArrayRef4<F>,
+    keys: &ArrayRef4<F>,
+    values: &ArrayRef4<F>,
+    visible: &Visible,
+    tile: usize,
+) -> Result<Partial<F>> {
     ensure!(tile > 0, "a tile of 0 queries and keys does no work");
-    let sizes = Sizes::new(queries, keys, values, visible)?;
+    let sizes = Sizes::new(queries.view(), keys.view(), values.view(), visible)?;
     let Sizes {
         batch, heads, m, n, ..
     } = sizes;
-    let mut output = Array4::zeros((batch, heads, m, sizes.d_v));
+    let mut all = Partial::empty((batch, heads, m, sizes.d_v));
     for first in (0..m).step_by(tile) {
         let rows = first..first.saturating_add(tile).min(m);
         let q = queries.slice(s![.., .., rows.clone(), ..]);
@@ -153,8 +166,12 @@ pub fn tiled_attention<F: NdFloat>(
             let part = partial_attention(q, k.view(), v.view(), &mask)?;
             seen = merge(&seen, &part)?;
         }
-        output.slice_mut(s![.., .., rows, ..]).assign(&seen.output);
+        let places = s![.., .., rows.clone(), ..];
+        all.output.slice_mut(places).assign(&seen.output);
+        let places = s![.., .., rows];
+        all.largest.slice_mut(places).assign(&seen.largest);
+        all.sum.slice_mut(places).assign(&seen.sum);
     }
-    Ok(output)
+    Ok(all)
 }
 // ANCHOR_END: tiled_attention

@@ -1,13 +1,53 @@
 //! Attention by several workers, each of which holds a part of the keys and values.
 
 // ANCHOR: imports
-use crate::{Partial, Sizes, Visible, merge, partial_attention, repeat_heads};
+use crate::{Partial, Sizes, Visible, fast_partial, merge, tiled_partial};
 use anyhow::{Result, anyhow, ensure};
-use ndarray::{Array4, ArrayView4, Axis, NdFloat, concatenate, s};
+use ndarray::{Array4, ArrayRef4, ArrayView4, Axis, NdFloat, concatenate, s};
 use std::ops::Range;
 use std::sync::mpsc::channel;
 use std::thread;
 // ANCHOR_END: imports
+
+// ANCHOR: answer
+/// A float type with the best way that this chapter has to answer from some of the
+/// keys: in tiles, so that no worker ever holds a table of scores.
+pub trait Answer: NdFloat {
+    /// The partial result; shapes as in [`tiled_partial`].
+    ///
+    /// # Errors
+    /// As [`Sizes::new`].
+    fn partial(
+        queries: &ArrayRef4<Self>,
+        keys: &ArrayRef4<Self>,
+        values: &ArrayRef4<Self>,
+        visible: &Visible,
+    ) -> Result<Partial<Self>>;
+}
+
+impl Answer for f32 {
+    fn partial(
+        queries: &ArrayRef4<f32>,
+        keys: &ArrayRef4<f32>,
+        values: &ArrayRef4<f32>,
+        visible: &Visible,
+    ) -> Result<Partial<f32>> {
+        fast_partial(queries, keys, values, visible)
+    }
+}
+
+impl Answer for f64 {
+    fn partial(
+        queries: &ArrayRef4<f64>,
+        keys: &ArrayRef4<f64>,
+        values: &ArrayRef4<f64>,
+        visible: &Visible,
+    ) -> Result<Partial<f64>> {
+        tiled_partial(queries, keys, values, visible, 128)
+    }
+}
+
+// ANCHOR_END: answer
 
 /// Keys and values of neighbouring positions, as they travel from worker to worker.
 // ANCHOR: shard
@@ -26,17 +66,15 @@ fn cut(n: usize, workers: usize) -> impl Fn(usize) -> Range<usize> {
 }
 
 /// The answers of some of `m` queries from a shard of `n` keys.
-fn from_shard<F: NdFloat>(
+fn from_shard<F: Answer>(
     (queries, rows, m): (ArrayView4<F>, Range<usize>, usize),
     (shard, n): (&Shard<F>, usize),
     visible: &Visible,
 ) -> Result<Partial<F>> {
     let (batch, heads, ..) = queries.dim();
-    let keys = repeat_heads(shard.keys.view(), heads)?;
-    let values = repeat_heads(shard.values.view(), heads)?;
-    let columns = shard.places.clone();
-    let mask = visible.block((rows, m), (columns, n), (batch, heads));
-    partial_attention(queries, keys.view(), values.view(), &mask)
+    let first = [0, 0, rows.start, shard.places.start];
+    let visible = visible.part(first, [batch, heads, m, n]);
+    F::partial(&queries, &shard.keys, &shard.values, &visible)
 }
 // ANCHOR_END: shard
 
@@ -49,7 +87,7 @@ fn from_shard<F: NdFloat>(
 /// # Errors
 /// If there are no workers or more than the system has threads, or as [`Sizes::new`].
 // ANCHOR: spread_attention
-pub fn spread_attention<F: NdFloat>(
+pub fn spread_attention<F: Answer>(
     queries: ArrayView4<F>,
     keys: ArrayView4<F>,
     values: ArrayView4<F>,
@@ -104,7 +142,7 @@ pub fn spread_attention<F: NdFloat>(
 ///
 /// Source: Liu, Zaharia, Abbeel, *Ring Attention with Blockwise Transformers* (2023), section 3.
 // ANCHOR: ring_attention
-pub fn ring_attention<F: NdFloat>(
+pub fn ring_attention<F: Answer>(
     queries: ArrayView4<F>,
     keys: ArrayView4<F>,
     values: ArrayView4<F>,

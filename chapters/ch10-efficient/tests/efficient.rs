@@ -126,7 +126,7 @@ fn all_ways(
     three: &Three<f64>,
     visible: &Visible,
     tile: usize,
-) -> [Array4<f64>; 5] {
+) -> [Array4<f64>; 7] {
     let (q, k, v) = three;
     let (q4, k4, v4) = (single(q), single(k), single(v));
     let fast = |arch| {
@@ -134,17 +134,24 @@ fn all_ways(
             .unwrap()
             .mapv(f64::from)
     };
+    let (q5, k5, v5) = (q4.view(), k4.view(), v4.view());
     [
         tiled_attention(q.view(), k.view(), v.view(), visible, tile).unwrap(),
         spread_attention(q.view(), k.view(), v.view(), visible, tile).unwrap(),
         ring_attention(q.view(), k.view(), v.view(), visible, tile).unwrap(),
         fast(Arch::new()),
         fast(Arch::Scalar),
+        spread_attention(q5, k5, v5, visible, tile)
+            .unwrap()
+            .mapv(f64::from),
+        ring_attention(q5, k5, v5, visible, tile)
+            .unwrap()
+            .mapv(f64::from),
     ]
 }
 
 /// Chapter 4 in f64 is exact to 1e-12, and the fast way in f32 to 1e-5.
-const TOLERANCES: [f64; 5] = [1e-12, 1e-12, 1e-12, 1e-5, 1e-5];
+const TOLERANCES: [f64; 7] = [1e-12, 1e-12, 1e-12, 1e-5, 1e-5, 1e-5, 1e-5];
 
 proptest! {
     #![proptest_config(ProptestConfig {
@@ -540,6 +547,80 @@ fn a_cache_is_as_large_as_counted() {
             .to_string(),
         "the cache has room for 7 positions and holds 7, so 7 more do not fit"
     );
+}
+
+/// It doubles, so that a long text is copied few times, and keeps what it holds.
+#[test]
+fn a_cache_grows() {
+    let mut cache = KeyValueCache::new(1, 2, 0, (3, 4));
+    let (mut copies, mut room) = (0, 0);
+    for j in 0..1000 {
+        cache.reserve(1);
+        let new = |d| Array4::from_elem((1, 2, 1, d), f64::from(j));
+        cache.extend(new(3).view(), new(4).view()).unwrap();
+        // Between two heads lies the room.
+        let stride = cache.keys().strides()[1];
+        copies += usize::from(stride != room);
+        room = stride;
+    }
+    assert!(copies <= 11, "{copies}");
+    assert_eq!(cache.length(), 1000);
+    for x in [cache.keys(), cache.values()] {
+        assert!(x.indexed_iter().all(|((.., j, _), &x)| x == j as f64));
+    }
+}
+
+/// What an attention returns beside its output, by every way.
+#[test]
+fn the_fast_way_tells_what_its_keys_weigh() {
+    let wave = |heads: usize, n: usize, by: f32| {
+        Array4::from_shape_fn((2, heads, n, 20), |(b, h, i, c)| {
+            3.0 * (by * (1 + b * 3 + h * 5 + i * 7 + c * 11) as f32).sin()
+        })
+    };
+    let padding = Mask::padding(&[0, 150], 200).unwrap();
+    for (m, kv_heads) in [(1, 4), (1, 1), (3, 2), (70, 1), (300, 2)] {
+        let (q, k, v) = (
+            wave(4, m, 0.37),
+            wave(kv_heads, 200, 0.73),
+            wave(kv_heads, 200, 1.9),
+        );
+        for visible in [Visible::causal(), Visible::everything().and(&padding)] {
+            let right = tiled_partial(&q, &k, &v, &visible, 50).unwrap();
+            for arch in [Arch::new(), Arch::Scalar] {
+                let found = fast_partial_on(arch, &q, &k, &v, &visible).unwrap();
+                for (found, right) in
+                    [(&found.largest, &right.largest), (&found.sum, &right.sum)]
+                {
+                    let places = found.iter().zip(right);
+                    for (&found, &right) in places {
+                        let near = (found - right).abs() <= 2e-5 * right.abs();
+                        assert!(found == right || near, "{found} is not {right}");
+                    }
+                    assert_eq!(found.dim(), right.dim());
+                }
+                let output = found.output.mapv(f64::from);
+                assert_near(&output, &right.output.mapv(f64::from), 1e-5);
+            }
+        }
+    }
+}
+
+/// Keys and values in another order of axes are read as they lie.
+#[test]
+fn a_cache_of_any_order_is_read_where_it_lies() {
+    let x = Array4::from_shape_fn((1, 300, 2, 20), |(_, j, h, c)| {
+        ((j * 40 + h * 20 + c) as f32).sin()
+    });
+    let apart = x.view().permuted_axes([0, 2, 1, 3]);
+    let together = apart.as_standard_layout();
+    for m in [1, 2, 40] {
+        let q = together.slice(s![.., .., ..m, ..]);
+        let answer = |x: ArrayView4<f32>| {
+            fast_attention(q, x, x, &Visible::causal()).unwrap()
+        };
+        assert_eq!(answer(apart), answer(together.view()));
+    }
 }
 
 #[test]
