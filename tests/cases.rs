@@ -113,34 +113,34 @@ fn allowed(mask: &Mask, shape: Shape) -> Array2<f64> {
 /// Queries, keys and values with two axes, behind a mask.
 fn masked(case: &Case, mask: &Mask) -> ch02_softmax::Attention<f64> {
     let [q, k, v] = ["q", "k", "v"].map(|name| case.input::<Ix2>(name));
-    masked_attention(q.view(), k.view(), v.view(), mask).unwrap()
+    masked_attention(&q, &k, &v, mask).unwrap()
 }
 
 #[test]
 fn case_01_large_logits() {
     let case = Case::load(1);
-    case.assert("y", &attention_weights(case.input::<Ix2>("x").view()));
+    case.assert("y", &attention_weights(&case.input::<Ix2>("x")));
 }
 
 #[test]
 fn case_03_plus_infinity() {
     let case = Case::load(3);
-    case.assert("y", &attention_weights(case.input::<Ix2>("x").view()));
+    case.assert("y", &attention_weights(&case.input::<Ix2>("x")));
 }
 
 #[test]
 fn case_06_softmax_over_rows() {
     let case = Case::load(6);
     let (q, k) = (case.input::<Ix3>("q"), case.input::<Ix3>("k"));
-    let scores = batched_scores(q.view(), k.view()).unwrap();
-    let weights = attention_weights(scores.index_axis(Axis(0), 0));
+    let scores = batched_scores(&q, &k).unwrap();
+    let weights = attention_weights(&scores.index_axis(Axis(0), 0));
     case.assert("weights", &weights.insert_axis(Axis(0)));
 }
 
 #[test]
 fn case_08_all_minus_infinity() {
     let case = Case::load(8);
-    case.assert("y", &attention_weights(case.input::<Ix2>("x").view()));
+    case.assert("y", &attention_weights(&case.input::<Ix2>("x")));
 }
 
 #[test]
@@ -156,11 +156,11 @@ fn case_11_gradient_of_a_masked_row() {
     let case = Case::load(11);
     let [q, k, v, dy] = ["q", "k", "v", "dy"].map(|name| alone(&case.input(name)));
     let mask = mask(&case.input("keep"));
-    let attention = batched_attention(q.view(), k.view(), v.view(), &mask).unwrap();
+    let attention = batched_attention(&q, &k, &v, &mask).unwrap();
     let weights = attention.weights.view();
-    let (d_weights, d_v) = backward::weighted_sum(weights, v.view(), &mask, dy.view()).unwrap();
-    let d_scores = backward::masked_softmax(weights, weights, d_weights.view(), &mask).unwrap();
-    let (d_q, d_k) = backward::scaled_scores(q.view(), k.view(), &mask, d_scores.view()).unwrap();
+    let (d_weights, d_v) = backward::weighted_sum(&weights, &v, &mask, &dy).unwrap();
+    let d_scores = backward::masked_softmax(&weights, &weights, &d_weights, &mask).unwrap();
+    let (d_q, d_k) = backward::scaled_scores(&q, &k, &mask, &d_scores).unwrap();
     for (name, gradient) in [("dq", d_q), ("dk", d_k), ("dv", d_v)] {
         case.assert(name, &only(gradient));
     }
@@ -171,7 +171,7 @@ fn cases_15_and_16_finite_fills() {
     for number in [15, 16] {
         let case = Case::load(number);
         let scores = alone(&case.input("x"));
-        let weights = masked_softmax(scores.view(), &mask(&case.input("keep"))).unwrap();
+        let weights = masked_softmax(&scores, &mask(&case.input("keep"))).unwrap();
         let expected: Array2<f64> = Case::array(&case.0["expected"]["weights"]);
         // Case 16 is given to the precision of half floats.
         let tolerance = if number == 16 { 1e-3 } else { 1e-12 };
@@ -189,14 +189,9 @@ fn case_17_two_masks_added() {
     assert_eq!(causal, Mask::causal(3, 3));
     case.assert("keep", &allowed(&both, (1, 1, 3, 3)));
     let scores = alone(&case.input("scores"));
-    case.assert(
-        "weights",
-        &only(masked_softmax(scores.view(), &both).unwrap()),
-    );
+    case.assert("weights", &only(masked_softmax(&scores, &both).unwrap()));
     let single = scores.mapv(|x| x as f32);
-    let weights = masked_softmax(single.view(), &both)
-        .unwrap()
-        .mapv(f64::from);
+    let weights = masked_softmax(&single, &both).unwrap().mapv(f64::from);
     case.assert("weights", &only(weights));
 }
 
@@ -216,7 +211,7 @@ fn case_21_padding_of_a_batch() {
     let [q, k, v] = ["q", "k", "v"].map(|name| case.input::<Ix4>(name));
     let keep: Array2<f64> = case.input("key_keep");
     let padding = Mask::from_fn((2, 1, 1, 2), |b, _, _, j| keep[[b, j]] == 1.0);
-    let attention = batched_attention(q.view(), k.view(), v.view(), &padding).unwrap();
+    let attention = batched_attention(&q, &k, &v, &padding).unwrap();
     case.assert("y", &attention.output);
 }
 
@@ -265,9 +260,9 @@ fn case_31_source_mask() {
     let head = MultiHeadAttention::new(1, same(), same(), same(), Array2::eye(2).into()).unwrap();
     let [q, k, v] = ["q", "k", "v"].map(|name| case.input::<Ix2>(name).insert_axis(Axis(0)));
     let source = key_mask(&case.input("source_keep"));
-    let answer = head.attend(q.view(), k.view(), v.view(), &source).unwrap();
+    let answer = head.attend(&q, &k, &v, &source).unwrap();
     case.assert("y", &answer.output.index_axis_move(Axis(0), 0));
-    let crossed = cross_attention(&head, q.view(), k.view(), &source).unwrap();
+    let crossed = cross_attention(&head, &q, &k, &source).unwrap();
     assert_eq!(crossed.weights, answer.weights);
 }
 
@@ -276,11 +271,11 @@ fn case_32_scale_by_the_head() {
     let case = Case::load(32);
     let split = |name| {
         let x: Array3<f64> = case.input::<Ix2>(name).insert_axis(Axis(0));
-        split_heads(x.view(), 2).unwrap()
+        split_heads(&x, 2).unwrap()
     };
     let (q, k, v) = (split("q"), split("k"), split("v"));
-    let attention = batched_attention(q.view(), k.view(), v.view(), &Mask::everything()).unwrap();
-    let merged = merge_heads(attention.output.view());
+    let attention = batched_attention(&q, &k, &v, &Mask::everything()).unwrap();
+    let merged = merge_heads(&attention.output);
     case.assert("y", &merged.index_axis_move(Axis(0), 0));
 }
 
@@ -288,8 +283,8 @@ fn case_32_scale_by_the_head() {
 fn case_34_scale_once() {
     let case = Case::load(34);
     let (q, k) = (case.input::<Ix2>("q"), case.input::<Ix2>("k"));
-    let scores = scaled_scores(q.view(), k.view()).unwrap();
-    case.assert("weights", &attention_weights(scores.view()));
+    let scores = scaled_scores(&q, &k).unwrap();
+    case.assert("weights", &attention_weights(&scores));
 }
 
 #[test]
@@ -297,16 +292,16 @@ fn case_36_additive_attention() {
     let case = Case::load(36);
     let states: Array2<f64> = case.input("states");
     let scores = additive_scores(
-        case.input::<Ix1>("query").insert_axis(Axis(0)).view(),
-        states.view(),
-        case.input::<Ix2>("w_q").view(),
-        case.input::<Ix2>("w_k").view(),
-        case.input::<Ix1>("v_a").view(),
+        &case.input::<Ix1>("query").insert_axis(Axis(0)),
+        &states,
+        &case.input::<Ix2>("w_q"),
+        &case.input::<Ix2>("w_k"),
+        &case.input::<Ix1>("v_a"),
     )
     .unwrap();
-    let attention = attend(scores.view(), states.view()).unwrap();
+    let attention = attend(&scores, &states).unwrap();
     case.assert("scores", &scores.row(0).to_owned());
-    case.assert("weights", &softmax(scores.row(0)));
+    case.assert("weights", &softmax(&scores.row(0)));
     case.assert("context", &attention.output.row(0).to_owned());
 }
 
@@ -314,9 +309,9 @@ fn case_36_additive_attention() {
 fn case_37_split_heads() {
     let case = Case::load(37);
     let x: Array3<f64> = case.input("x");
-    let heads = split_heads(x.view(), 2).unwrap();
+    let heads = split_heads(&x, 2).unwrap();
     case.assert("heads", &heads);
-    assert_eq!(merge_heads(heads.view()), x);
+    assert_eq!(merge_heads(&heads), x);
 }
 
 #[test]
@@ -324,7 +319,7 @@ fn case_40_indivisible_heads() {
     let x = Case::load(40).input::<Ix2>("x").insert_axis(Axis(0));
     let rng = &mut ChaCha8Rng::seed_from_u64(0);
     for message in [
-        split_heads(x.view(), 3).unwrap_err().to_string(),
+        split_heads(&x, 3).unwrap_err().to_string(),
         MultiHeadAttention::<f64>::random(4, 3, rng)
             .unwrap_err()
             .to_string(),
@@ -342,9 +337,7 @@ fn case_41_values_of_another_width() {
     let attention =
         MultiHeadAttention::new(1, same(), same(), turned("w_v"), turned("w_o")).unwrap();
     let [q, k, v] = ["q", "k", "v"].map(|name| case.input::<Ix2>(name).insert_axis(Axis(0)));
-    let answer = attention
-        .attend(q.view(), k.view(), v.view(), &Mask::everything())
-        .unwrap();
+    let answer = attention.attend(&q, &k, &v, &Mask::everything()).unwrap();
     case.assert("y", &answer.output.index_axis_move(Axis(0), 0));
 }
 
@@ -352,9 +345,9 @@ fn case_41_values_of_another_width() {
 fn case_43_weights_of_each_head() {
     let case = Case::load(43);
     let [q, k, v] = ["q", "k", "v"].map(|name| case.input::<Ix3>(name).insert_axis(Axis(0)));
-    let attention = batched_attention(q.view(), k.view(), v.view(), &Mask::everything()).unwrap();
+    let attention = batched_attention(&q, &k, &v, &Mask::everything()).unwrap();
     let answer = ch05_multihead::MultiHeadAnswer {
-        output: merge_heads(attention.output.view()),
+        output: merge_heads(&attention.output),
         weights: attention.weights,
     };
     let mean = answer.average_weights().index_axis_move(Axis(0), 0);
@@ -370,7 +363,7 @@ fn case_45_a_batch_of_one() {
     let case = Case::load(45);
     let scores = case.input::<Ix3>("scores").index_axis_move(Axis(2), 0);
     let values = case.input::<Ix3>("v").index_axis_move(Axis(0), 0);
-    let attention = attend(scores.view(), values.view()).unwrap();
+    let attention = attend(&scores, &values).unwrap();
     case.assert("weights", &attention.weights);
     case.assert("y", &attention.output);
 }
@@ -380,17 +373,17 @@ fn case_47_grouped_heads() {
     let case = Case::load(47);
     let [q, k, v] = ["q", "k", "v"].map(|name| case.input::<Ix3>(name).insert_axis(Axis(0)));
     let everything = Mask::everything();
-    let answer = grouped_attention(q.view(), k.view(), v.view(), &everything).unwrap();
+    let answer = grouped_attention(&q, &k, &v, &everything).unwrap();
     case.assert("y", &answer.output.index_axis_move(Axis(0), 0));
-    let tiled = tiled_attention(q.view(), k.view(), v.view(), &Visible::everything(), 1).unwrap();
+    let tiled = tiled_attention(&q, &k, &v, &Visible::everything(), 1).unwrap();
     case.assert("y", &tiled.index_axis_move(Axis(0), 0));
     let mut cache = KeyValueCache::new(1, 2, 2, (2, 2));
-    cache.extend(k.view(), v.view()).unwrap();
-    let answer = cache.ask(q.view(), &everything).unwrap();
+    cache.extend(&k, &v).unwrap();
+    let answer = cache.ask(&q, &everything).unwrap();
     case.assert("y", &answer.output.index_axis_move(Axis(0), 0));
     // In f32, to its own precision, and not what the fault gives.
     let [q, k, v] = [q, k, v].map(|x| x.mapv(|x| x as f32));
-    let fast = fast_attention(q.view(), k.view(), v.view(), &Visible::everything()).unwrap();
+    let fast = fast_attention(&q, &k, &v, &Visible::everything()).unwrap();
     let right: Array3<f64> = Case::array(&case.0["expected"]["y"]);
     for (&a, b) in fast.iter().zip(&right) {
         assert!((f64::from(a) - b).abs() < 1e-6, "{a} is not {b}");
@@ -405,7 +398,7 @@ fn case_50_rotary_positions() {
         .iter()
         .map(|&p| p as usize)
         .collect();
-    let turn = |name| only(rotate(alone(&case.input(name)).view(), &positions).unwrap());
+    let turn = |name| only(rotate(&alone(&case.input(name)), &positions).unwrap());
     let (x, k) = (turn("x"), turn("k"));
     case.assert("y_interleaved", &x);
     let relative = Array1::from_shape_fn(2, |i| x.row(i + 1).dot(&k.row(i)));
@@ -421,7 +414,7 @@ fn case_53_sinusoidal_positions() {
 fn case_55_left_padding() {
     let case = Case::load(55);
     let tokens = case.input::<Ix2>("keep").mapv(|keep| keep as u32);
-    let positions = token_positions(tokens.view(), 0).mapv(|p| p as f64);
+    let positions = token_positions(&tokens, 0).mapv(|p| p as f64);
     case.assert("positions", &positions);
 }
 
@@ -458,18 +451,18 @@ fn case_58_rescaling_as_the_maximum_rises() {
                 scores.slice(s![0, places.clone()]),
                 values.slice(s![places, ..]),
             );
-            online.see(e, v).unwrap();
+            online.see(&e, &v).unwrap();
         }
         case.assert("y", &online.answer().0.insert_axis(Axis(0)));
     }
-    case.assert("weights", &attention_weights(scores.view()));
+    case.assert("weights", &attention_weights(&scores));
 }
 
 #[test]
 fn case_60_no_keys() {
     let case = Case::load(60);
     let [q, k, v] = ["q", "k", "v"].map(|name| case.input::<Ix2>(name));
-    let plain = scaled_dot_product_attention(q.view(), k.view(), v.view()).unwrap();
+    let plain = scaled_dot_product_attention(&q, &k, &v).unwrap();
     case.assert("y", &plain.output);
     case.assert("y", &masked(&case, &Mask::everything()).output);
 }
@@ -505,9 +498,7 @@ fn case_65_dropout_in_evaluation() {
         .unwrap();
     let [q, k, v] = ["q", "k", "v"].map(|name| case.input::<Ix2>(name).insert_axis(Axis(0)));
     for _ in 0..3 {
-        let answer = attention
-            .attend(q.view(), k.view(), v.view(), &Mask::everything())
-            .unwrap();
+        let answer = attention.attend(&q, &k, &v, &Mask::everything()).unwrap();
         case.assert("y", &answer.output.index_axis_move(Axis(0), 0));
     }
 }
@@ -519,7 +510,7 @@ fn case_66_layer_norm_divides_by_the_width() {
     let parameter = |name: &str| case.0["params"][name].as_f64().unwrap();
     let row = |name| Array1::from_elem(x.ncols(), parameter(name));
     let norm = LayerNorm::new(row("gamma"), row("beta"), parameter("eps")).unwrap();
-    let y = norm.apply(x.insert_axis(Axis(0)).view()).unwrap();
+    let y = norm.apply(&x.insert_axis(Axis(0))).unwrap();
     case.assert("y", &y.index_axis_move(Axis(0), 0));
 }
 

@@ -238,18 +238,18 @@ fn scores<F: NdFloat>(input: &Input) {
     let (n, k_d) = (input.keys.rows, input.keys.d);
     let (q, k) = (input.array(0, (m, d)), input.array(1, (n, k_d)));
     let (q_row, k_row): (Array1<F>, Array1<F>) = (input.array(0, d), input.array(1, k_d));
-    fitting("dot_score", dot_score(q_row.view(), k_row.view()), d == k_d);
+    fitting("dot_score", dot_score(&q_row, &k_row), d == k_d);
     let (q, k): (Array2<F>, Array2<F>) = (q, k);
     let fine = all_moderate(&q) && all_moderate(&k);
-    let scores = alignment_scores(q.view(), k.view());
+    let scores = alignment_scores(&q, &k);
     if let Some(scores) = fitting("alignment_scores", scores, d == k_d) {
         whole("alignment_scores", &scores, (m, n), fine);
     }
-    let scores = cosine_scores(q.view(), k.view());
+    let scores = cosine_scores(&q, &k);
     if let Some(scores) = fitting("cosine_scores", scores, d == k_d) {
         whole("cosine_scores", &scores, (m, n), fine);
     }
-    let scores = scaled_scores(q.view(), k.view());
+    let scores = scaled_scores(&q, &k);
     if let Some(scores) = fitting("scaled_scores", scores, d == k_d && d > 0) {
         whole("scaled_scores", &scores, (m, n), fine);
     }
@@ -262,7 +262,7 @@ fn batches<F: NdFloat>(input: &Input) -> Option<Array3<F>> {
     let q: Array3<F> = input.array(0, (batch, rows, d));
     let k = input.array(1, (keys.batch, keys.rows, keys.d));
     let fits = (batch, d) == (keys.batch, keys.d);
-    let scores = fitting("batched_scores", batched_scores(q.view(), k.view()), fits)?;
+    let scores = fitting("batched_scores", batched_scores(&q, &k), fits)?;
     let fine = all_moderate(&q) && all_moderate(&k);
     whole("batched_scores", &scores, (batch, rows, keys.rows), fine);
     Some(scores)
@@ -271,7 +271,7 @@ fn batches<F: NdFloat>(input: &Input) -> Option<Array3<F>> {
 fn learned_scores<F: NdFloat>(input: &Input, q: &Array2<F>, k: &Array2<F>, fine: bool) {
     let (m, d, n, other) = (q.nrows(), q.ncols(), k.nrows(), input.other);
     let w: Array2<F> = input.array(2, (d, input.values.d));
-    let scores = bilinear_scores(q.view(), w.view(), k.view());
+    let scores = bilinear_scores(q, &w, k);
     if let Some(scores) = fitting("bilinear_scores", scores, k.ncols() == input.values.d) {
         whole("bilinear_scores", &scores, (m, n), fine && all_moderate(&w));
     }
@@ -279,7 +279,7 @@ fn learned_scores<F: NdFloat>(input: &Input, q: &Array2<F>, k: &Array2<F>, fine:
     let w_key: Array2<F> = input.array(3, (other, input.values.d));
     let v: Array1<F> = input.array(4, other);
     let fine = fine && all_moderate(&w_query) && all_moderate(&w_key) && all_moderate(&v);
-    let scores = additive_scores(q.view(), k.view(), w_query.view(), w_key.view(), v.view());
+    let scores = additive_scores(q, k, &w_query, &w_key, &v);
     if let Some(scores) = fitting("additive_scores", scores, k.ncols() == input.values.d) {
         whole("additive_scores", &scores, (m, n), fine);
     }
@@ -289,23 +289,18 @@ fn softmaxes<F: NdFloat>(input: &Input) {
     let n = input.keys.rows;
     let row: Array1<F> = input.array(0, n);
     let fine = all_moderate(&row);
-    assert_eq!(naive_softmax(row.view()).len(), n);
-    let weights = softmax(row.view());
+    assert_eq!(naive_softmax(&row).len(), n);
+    let weights = softmax(&row);
     whole("softmax", &weights, n, fine);
     assert!(!fine || weights.iter().all(|&a| a >= F::zero()));
-    no_nan("log_sum_exp", fine, [&log_sum_exp(row.view())]);
+    no_nan("log_sum_exp", fine, [&log_sum_exp(&row)]);
     let temperature = F::from(input.factor).unwrap();
-    let answer = softmax_with_temperature(row.view(), temperature);
+    let answer = softmax_with_temperature(&row, temperature);
     let fits = temperature.is_finite() && temperature > F::zero();
     if let Some(weights) = fitting("softmax_with_temperature", answer, fits) {
         whole("softmax_with_temperature", &weights, n, fine);
     }
-    whole(
-        "softmax_jacobian",
-        &softmax_jacobian(row.view()),
-        (n, n),
-        fine,
-    );
+    whole("softmax_jacobian", &softmax_jacobian(&row), (n, n), fine);
     fitting("scale", scale::<F>(n), n > 0);
 }
 
@@ -314,18 +309,18 @@ fn sums<F: NdFloat>(input: &Input) {
     let scores: Array2<F> = input.array(0, (m, n));
     let v: Array2<F> = input.array(1, (values.rows, input.other));
     let fine = all_moderate(&scores) && all_moderate(&v);
-    let weights = attention_weights(scores.view());
+    let weights = attention_weights(&scores);
     whole("attention_weights", &weights, (m, n), all_moderate(&scores));
-    let sum = weighted_sum(scores.view(), v.view());
+    let sum = weighted_sum(&scores, &v);
     if let Some(sum) = fitting("weighted_sum", sum, n == values.rows) {
         whole("weighted_sum", &sum, (m, input.other), fine);
     }
-    let attention = attend(scores.view(), v.view());
+    let attention = attend(&scores, &v);
     if let Some(attention) = fitting("attend", attention, n == values.rows) {
         whole("attend", &attention.output, (m, input.other), fine);
         whole("attend", &attention.weights, (m, n), fine);
     }
-    let alignment = alignment(scores.view());
+    let alignment = alignment(&scores);
     assert_eq!(alignment.len(), m);
     assert!(alignment.into_iter().flatten().all(|j| j < n));
 }
@@ -338,7 +333,7 @@ fn single_heads<F: NdFloat>(input: &Input) {
     let v: Array2<F> = input.array(2, (values.rows, other));
     let fine = all_moderate(&q) && all_moderate(&k) && all_moderate(&v);
     let fits = d == keys.d && d > 0 && n == values.rows;
-    let attention = scaled_dot_product_attention(q.view(), k.view(), v.view());
+    let attention = scaled_dot_product_attention(&q, &k, &v);
     if let Some(attention) = fitting("scaled_dot_product_attention", attention, fits) {
         let name = "scaled_dot_product_attention";
         whole(name, &attention.output, (m, other), fine);
@@ -346,7 +341,7 @@ fn single_heads<F: NdFloat>(input: &Input) {
     }
     let mask = input.mask();
     let fits = fits && mask.fit((1, 1, m, n)).is_ok();
-    let attention = masked_attention(q.view(), k.view(), v.view(), &mask);
+    let attention = masked_attention(&q, &k, &v, &mask);
     if let Some(attention) = fitting("masked_attention", attention, fits) {
         whole("masked_attention", &attention.output, (m, other), fine);
         whole("masked_attention", &attention.weights, (m, n), fine);
@@ -396,16 +391,16 @@ fn many_heads<F: NdFloat>(input: &Input) {
     let values_fit = (batch, heads, n) == (values.batch, values.heads, values.rows);
     let scores_fit = (batch, heads, d) == (keys.batch, keys.heads, keys.d) && d > 0;
     let fine = all_moderate(&weights);
-    let answer = masked_softmax(weights.view(), &mask);
+    let answer = masked_softmax(&weights, &mask);
     if let Some(answer) = fitting("masked_softmax", answer, mask_fits) {
         whole("masked_softmax", &answer, shape, fine);
     }
-    let answer = masked_sum(weights.view(), v.view(), &mask);
+    let answer = masked_sum(&weights, &v, &mask);
     if let Some(answer) = fitting("masked_sum", answer, mask_fits && values_fit) {
         let fine = fine && seen_moderate(&v, &mask, shape);
         whole("masked_sum", &answer, (batch, heads, m, other), fine);
     }
-    let answer = batched_scaled_scores(q.view(), k.view());
+    let answer = batched_scaled_scores(&q, &k);
     if let Some(answer) = fitting("batched_scaled_scores", answer, scores_fit) {
         let fine = all_moderate(&q) && all_moderate(&k);
         whole("batched_scaled_scores", &answer, shape, fine);
@@ -417,7 +412,7 @@ fn many_heads<F: NdFloat>(input: &Input) {
     } else {
         (k, v)
     };
-    let answer = batched_attention(q.view(), k.view(), v.view(), &mask);
+    let answer = batched_attention(&q, &k, &v, &mask);
     if let Some(answer) = fitting("batched_attention", answer, fits) {
         let seen = |x| seen_moderate(x, &mask, shape);
         let fine = all_moderate(&q) && seen(&k) && seen(&v);
@@ -430,14 +425,14 @@ fn many_heads<F: NdFloat>(input: &Input) {
 
 fn heads_apart<F: NdFloat>(input: &Input, weights: &Array4<F>) {
     let (batch, heads, m, n) = weights.dim();
-    let merged = merge_heads(weights.view());
+    let merged = merge_heads(weights);
     whole(
         "merge_heads",
         &merged,
         (batch, m, heads * n),
         all_moderate(weights),
     );
-    let split = split_heads(merged.view(), input.other);
+    let split = split_heads(&merged, input.other);
     let fits = input.other > 0 && (heads * n).is_multiple_of(input.other);
     if let Some(split) = fitting("split_heads", split, fits) {
         let width = heads * n / input.other;
@@ -449,12 +444,12 @@ fn heads_apart<F: NdFloat>(input: &Input, weights: &Array4<F>) {
         check_probability(p),
         (0.0..1.0).contains(&p),
     );
-    let dropped = dropout(weights.view(), p, &mut input.rng());
+    let dropped = dropout(weights, p, &mut input.rng());
     if let Some(dropped) = fitting("dropout", dropped, (0.0..1.0).contains(&p)) {
         whole("dropout", &dropped, weights.dim(), all_moderate(weights));
     }
     let positions: Vec<usize> = (0..input.values.rows).map(|j| j << (j * 7)).collect();
-    let turned = rotate(weights.view(), &positions);
+    let turned = rotate(weights, &positions);
     if let Some(turned) = fitting("rotate", turned, n % 2 == 0 && m == positions.len()) {
         whole("rotate", &turned, weights.dim(), all_moderate(weights));
     }
@@ -503,14 +498,10 @@ fn multi_head<F: NdFloat>(input: &Input) {
     let k: Array3<F> = input.array(5, (keys.batch, keys.rows, keys.d));
     let v: Array3<F> = input.array(6, (values.batch, values.rows, input.other));
     let moderate_all = moderate(input.numbers.iter().copied());
-    let memory = attention.remember(k.view(), v.view());
+    let memory = attention.remember(&k, &v);
     let fits = (keys.batch, keys.rows) == (values.batch, values.rows);
     let Some(memory) = fitting("remember", memory, fits) else {
-        assert!(
-            attention
-                .attend(q.view(), k.view(), v.view(), &Mask::everything())
-                .is_err()
-        );
+        assert!(attention.attend(&q, &k, &v, &Mask::everything()).is_err());
         return;
     };
     let mask = input.mask();
@@ -524,8 +515,8 @@ fn multi_head<F: NdFloat>(input: &Input) {
     );
     let rng = &mut input.rng();
     let answers = [
-        attention.ask(q.view(), &memory, &mask),
-        attention.attend(q.view(), k.view(), v.view(), &mask),
+        attention.ask(&q, &memory, &mask),
+        attention.attend(&q, &k, &v, &mask),
     ];
     for answer in answers {
         if let Some(answer) = fitting("multi-head attention", answer, fits) {
@@ -539,8 +530,8 @@ fn multi_head<F: NdFloat>(input: &Input) {
         }
     }
     let steps = [
-        Some(attention.ask_in_steps(q.view(), &memory, &mask)),
-        training.map(|training| training.ask_in_training(q.view(), &memory, &mask, rng)),
+        Some(attention.ask_in_steps(&q, &memory, &mask)),
+        training.map(|training| training.ask_in_training(&q, &memory, &mask, rng)),
     ];
     for steps in steps.into_iter().flatten() {
         if let Some(steps) = fitting("multi-head steps", steps, fits) {
@@ -584,13 +575,13 @@ fn sequences<F: NdFloat>(
     let mask = input.mask();
     let usable = d > 0;
     let fits = usable && d == input.other && mask.fit((batch, heads, m, m)).is_ok();
-    let answer = self_attention(attention, q.view(), &mask);
+    let answer = self_attention(attention, q, &mask);
     if let Some(answer) = fitting("self_attention", answer, fits) {
         assert_eq!(answer.output.dim(), (batch, m, d));
     }
     let fits =
         usable && (d, batch) == (input.other, key_batch) && mask.fit((batch, heads, m, n)).is_ok();
-    let answer = cross_attention(attention, q.view(), k.view(), &mask);
+    let answer = cross_attention(attention, q, k, &mask);
     if let Some(answer) = fitting("cross_attention", answer, fits) {
         assert_eq!(answer.weights.dim(), (batch, heads, m, n));
     }
@@ -636,19 +627,19 @@ fn cheaper_ways<F: NdFloat>(input: &Input) {
     // One of them: workers are threads, and threads take their time.
     let visible = rules[(input.seed % 4) as usize].clone().and(&mask);
     for (name, found) in [
-        ("tiled", tiled_attention(q, k, v, &visible, parts)),
+        ("tiled", tiled_attention(&q, &k, &v, &visible, parts)),
         (
             "tiled",
-            tiled_attention(q, k, v, &visible, parts.saturating_mul(far)),
+            tiled_attention(&q, &k, &v, &visible, parts.saturating_mul(far)),
         ),
-        ("spread", spread_attention(q, k, v, &visible, parts)),
-        ("ring", ring_attention(q, k, v, &visible, parts)),
+        ("spread", spread_attention(&q, &k, &v, &visible, parts)),
+        ("ring", ring_attention(&q, &k, &v, &visible, parts)),
     ] {
         if let Some(found) = fitting(name, found, fits && parts > 0) {
             whole(name, &found, answer, fine);
         }
     }
-    let grouped = grouped_attention(q, k, v, &mask);
+    let grouped = grouped_attention(&q, &k, &v, &mask);
     if let Some(found) = fitting("grouped_attention", grouped, fits) {
         whole("grouped_attention", &found.output, answer, fine);
     }
@@ -669,7 +660,7 @@ fn fast(input: &Input) {
         Visible::causal(),
         Visible::window(1 + input.other).unwrap(),
     ] {
-        let found = fast_attention(q, k, v, &rule.and(&mask));
+        let found = fast_attention(&q, &k, &v, &rule.and(&mask));
         if let Some(found) = fitting("fast_attention", found, fits) {
             whole("fast_attention", &found, answer, fine);
         }
@@ -692,7 +683,7 @@ fn parts_and_caches<F: NdFloat>(input: &Input, [q, k, v]: &[Array4<F>; 3]) {
     let values: Array2<F> = input.array(4, (input.values.rows, input.other));
     let fits = input.keys.rows == input.values.rows;
     for _ in 0..2 {
-        fitting("see", online.see(scores.view(), values.view()), fits);
+        fitting("see", online.see(&scores, &values), fits);
     }
     let fine = all_moderate(&scores) && all_moderate(&values);
     whole("Online::answer", &online.answer().0, input.other, fine);
@@ -702,7 +693,7 @@ fn parts_and_caches<F: NdFloat>(input: &Input, [q, k, v]: &[Array4<F>; 3]) {
     let fits = v.dim() == (batch, heads, n, input.other);
     let mut room = capacity;
     for _ in 0..2 {
-        let extended = cache.extend(k.view(), v.view());
+        let extended = cache.extend(k, v);
         if fitting("extend", extended, fits && n <= room).is_some() {
             room -= n;
         }
@@ -805,10 +796,10 @@ fn masks(input: &Input) {
     let mut bits = input.allowed.iter().cycle();
     let tokens = Array2::from_shape_simple_fn((batch, n), || u32::from(*bits.next().unwrap()));
     let pad = u32::try_from(input.other).unwrap();
-    assert_eq!(token_positions(tokens.view(), pad).dim(), (batch, n));
-    let both_ways = Mask::padding_of_tokens(tokens.view(), pad);
-    assert_eq!(bidirectional_mask(tokens.view(), pad), both_ways);
-    let causal = causal_mask(tokens.view(), pad).unwrap();
+    assert_eq!(token_positions(&tokens, pad).dim(), (batch, n));
+    let both_ways = Mask::padding_of_tokens(&tokens, pad);
+    assert_eq!(bidirectional_mask(&tokens, pad), both_ways);
+    let causal = causal_mask(&tokens, pad).unwrap();
     assert!(causal.fit((batch, 1, n, n)).is_ok());
 }
 
@@ -827,7 +818,7 @@ fn others(input: &Input) {
     let fits = d > 0 && rows > 0 && other > 0;
     fitting("saturation", saturation(d, rows, other, rng), fits);
     let table: Array2<f64> = input.array(0, (rows, d));
-    no_nan("size", all_moderate(&table), [&size(table.view())]);
+    no_nan("size", all_moderate(&table), [&size(&table)]);
     let random = MultiHeadAttention::<f32>::random(d, other, rng);
     let fits = d > 0 && other > 0 && d.is_multiple_of(other);
     if let Some(random) = fitting("random", random, fits) {
@@ -837,7 +828,7 @@ fn others(input: &Input) {
     if let Some(projection) = fitting("Projection::new", projection, d == other) {
         assert_eq!(projection.parameters(), rows * d + d);
         let x: Array3<f64> = input.array(1, (rows, other, input.keys.d));
-        fitting("apply", projection.apply(x.view()), input.keys.d == rows);
+        fitting("apply", projection.apply(&x), input.keys.d == rows);
     }
     costs(input.seed);
 }

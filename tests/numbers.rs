@@ -44,22 +44,22 @@ impl Sheet {
 fn first_example_to_twelve_digits() {
     let (queries, keys) = first_example();
     let values = first_example_values();
-    let scores = alignment_scores(queries.view(), keys.view()).unwrap();
+    let scores = alignment_scores(&queries, &keys).unwrap();
     let row = scores.row(0);
     let mut sheet = Sheet::new();
     sheet
         .matrix("scores", &scores)
-        .row("log-sum-exp", Array1::from_elem(1, log_sum_exp(row)))
-        .attention("unscaled", &attend(scores.view(), values.view()).unwrap())
+        .row("log-sum-exp", Array1::from_elem(1, log_sum_exp(&row)))
+        .attention("unscaled", &attend(&scores, &values).unwrap())
         .attention(
             "scaled",
-            &scaled_dot_product_attention(queries.view(), keys.view(), values.view()).unwrap(),
+            &scaled_dot_product_attention(&queries, &keys, &values).unwrap(),
         )
         .row(
             "temperature 0.5",
-            softmax_with_temperature(row, 0.5).unwrap(),
+            softmax_with_temperature(&row, 0.5).unwrap(),
         )
-        .matrix("Jacobian", &softmax_jacobian(softmax(row).view()));
+        .matrix("Jacobian", &softmax_jacobian(&softmax(&row)));
     insta::assert_snapshot!("first_example", sheet.0);
 }
 
@@ -67,22 +67,16 @@ fn first_example_to_twelve_digits() {
 fn second_example_to_twelve_digits() {
     let (queries, keys) = second_example();
     let values = second_example_values();
-    let scores = alignment_scores(queries.view(), keys.view()).unwrap();
+    let scores = alignment_scores(&queries, &keys).unwrap();
     let mut sheet = Sheet::new();
     sheet
         .matrix("scores", &scores)
-        .matrix(
-            "cosines",
-            &cosine_scores(queries.view(), keys.view()).unwrap(),
-        )
-        .attention("unscaled", &attend(scores.view(), values.view()).unwrap())
-        .matrix(
-            "scaled scores",
-            &scaled_scores(queries.view(), keys.view()).unwrap(),
-        )
+        .matrix("cosines", &cosine_scores(&queries, &keys).unwrap())
+        .attention("unscaled", &attend(&scores, &values).unwrap())
+        .matrix("scaled scores", &scaled_scores(&queries, &keys).unwrap())
         .attention(
             "scaled",
-            &scaled_dot_product_attention(queries.view(), keys.view(), values.view()).unwrap(),
+            &scaled_dot_product_attention(&queries, &keys, &values).unwrap(),
         );
     insta::assert_snapshot!("second_example", sheet.0);
 }
@@ -91,10 +85,10 @@ fn second_example_to_twelve_digits() {
 #[test]
 fn the_pinned_weights() {
     let (queries, keys) = first_example();
-    let scores = alignment_scores(queries.view(), keys.view()).unwrap();
-    insta::assert_snapshot!(format!("{:.3}", softmax(scores.row(0))), @"[0.098, 0.756, 0.048, 0.098]");
-    let scaled = scaled_scores(queries.view(), keys.view()).unwrap();
-    insta::assert_snapshot!(format!("{:.3}", softmax(scaled.row(0))), @"[0.183, 0.507, 0.128, 0.183]");
+    let scores = alignment_scores(&queries, &keys).unwrap();
+    insta::assert_snapshot!(format!("{:.3}", softmax(&scores.row(0))), @"[0.098, 0.756, 0.048, 0.098]");
+    let scaled = scaled_scores(&queries, &keys).unwrap();
+    insta::assert_snapshot!(format!("{:.3}", softmax(&scaled.row(0))), @"[0.183, 0.507, 0.128, 0.183]");
 }
 
 #[test]

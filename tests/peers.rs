@@ -17,8 +17,8 @@ use ch09_training::optimizer::{Adam, clip};
 use ch09_training::{backward, layers, loss};
 use ch10_efficient::repeat_heads;
 use ndarray::{
-    Array, Array1, Array2, Array3, Array4, ArrayD, ArrayView1, Axis, Dimension, Ix2, Ix3, IxDyn,
-    NdFloat, arr0, concatenate, s, stack,
+    Array, Array1, Array2, Array3, Array4, ArrayD, ArrayRef1, ArrayView1, Axis, Dimension, Ix2,
+    Ix3, IxDyn, NdFloat, arr0, concatenate, s, stack,
 };
 use serde_json::Value;
 use std::cell::RefCell;
@@ -235,10 +235,10 @@ fn check_softmax<F: NdFloat>(case: &Case) {
     let n = *shape.last().unwrap();
     let rows = scores.to_shape((scores.len() / n, n)).unwrap();
     let weights = |weights: Array2<F>| weights.into_shape_with_order(shape.clone()).unwrap();
-    let row_by_row = |softmax: &dyn Fn(ArrayView1<F>) -> Array1<F>| {
+    let row_by_row = |softmax: &dyn Fn(&ArrayRef1<F>) -> Array1<F>| {
         let mut all = rows.to_owned();
         for mut row in all.rows_mut() {
-            let weights = softmax(row.view());
+            let weights = softmax(&row);
             row.assign(&weights);
         }
         weights(all)
@@ -249,21 +249,21 @@ fn check_softmax<F: NdFloat>(case: &Case) {
         return;
     }
     case.compare("weights", row_by_row(&softmax));
-    case.compare("weights", weights(attention_weights(rows.view())));
+    case.compare("weights", weights(attention_weights(&rows)));
     let one = rows.view().insert_axis(Axis(0)).insert_axis(Axis(0));
-    let unmasked = masked_softmax(one, &Mask::everything()).unwrap();
+    let unmasked = masked_softmax(&one, &Mask::everything()).unwrap();
     case.compare(
         "weights",
         unmasked.into_shape_with_order(shape.clone()).unwrap(),
     );
-    let logarithms = rows.map_axis(Axis(1), log_sum_exp);
+    let logarithms = rows.map_axis(Axis(1), |row| log_sum_exp(&row));
     let outer = &shape[..shape.len() - 1];
     case.compare(
         "log_sum_exp",
         logarithms.into_shape_with_order(outer).unwrap(),
     );
     if scores.ndim() == 1 && case.value["expected"]["jacobian"].is_object() {
-        case.compare("jacobian", softmax_jacobian(softmax(rows.row(0)).view()));
+        case.compare("jacobian", softmax_jacobian(&softmax(&rows.row(0))));
     }
 }
 
@@ -301,11 +301,11 @@ fn weights_of<F: NdFloat>(case: &Case, [q, k]: [&Array4<F>; 2], mask: &Mask) -> 
         Some(scale) => scores_of_all_heads(q, k) * cast::<F>(scale),
         None if is_added => {
             let bias: Array4<F> = case.four_axes("mask");
-            batched_scaled_scores(q.view(), k.view()).unwrap() + bias
+            batched_scaled_scores(q, k).unwrap() + bias
         }
-        None => batched_scaled_scores(q.view(), k.view()).unwrap(),
+        None => batched_scaled_scores(q, k).unwrap(),
     };
-    masked_softmax(scores.view(), mask).unwrap()
+    masked_softmax(&scores, mask).unwrap()
 }
 
 /// Attention as the settings of the case ask for it, with that causal mask if it is causal.
@@ -315,33 +315,31 @@ fn answer<F: NdFloat>(
     causal: fn(usize, usize) -> Mask,
 ) -> Array4<F> {
     let [q, k, v] = inputs;
-    let [k, v] = [k, v].map(|x| repeat_heads(x.view(), q.len_of(Axis(1))).unwrap());
+    let [k, v] = [k, v].map(|x| repeat_heads(x, q.len_of(Axis(1))).unwrap());
     let mask = mask_of(case, inputs, causal);
     let has_bias = case.value["inputs"]["mask"].is_object() && !case.is_boolean("mask");
     if case.setting("scale").is_none() && !has_bias {
-        let attention = batched_attention(q.view(), k.view(), v.view(), &mask).unwrap();
+        let attention = batched_attention(q, &k, &v, &mask).unwrap();
         return attention.output;
     }
     let weights = weights_of(case, [q, &k], &mask);
-    masked_sum(weights.view(), v.view(), &mask).unwrap()
+    masked_sum(&weights, &v, &mask).unwrap()
 }
 
 /// The gradients of `Σ weighting · output` by queries, keys and values, PyTorch's causal mask behind it.
 fn attention_gradients<F: NdFloat>(case: &Case, inputs: &[Array4<F>; 3]) -> [Array4<F>; 3] {
     let [q, k, v] = inputs;
-    let [all_k, all_v] = [k, v].map(|x| repeat_heads(x.view(), q.len_of(Axis(1))).unwrap());
+    let [all_k, all_v] = [k, v].map(|x| repeat_heads(x, q.len_of(Axis(1))).unwrap());
     let mask = mask_of(case, inputs, |m, n| Mask::causal_from(0, m, n));
     let weights = weights_of(case, [q, &all_k], &mask);
     let (weights, weighting) = (weights.view(), case.four_axes::<F>("weighting"));
-    let (d_weights, d_all_v) =
-        backward::weighted_sum(weights, all_v.view(), &mask, weighting.view()).unwrap();
-    let mut d_scores = backward::masked_softmax(weights, weights, d_weights.view(), &mask).unwrap();
+    let (d_weights, d_all_v) = backward::weighted_sum(&weights, &all_v, &mask, &weighting).unwrap();
+    let mut d_scores = backward::masked_softmax(&weights, &weights, &d_weights, &mask).unwrap();
     if let Some(scale) = case.setting("scale") {
         // The book's scale, 1/√d_k, is replaced by the one of the case.
         d_scores *= cast::<F>(scale) * cast::<F>(q.len_of(Axis(3)) as f64).sqrt();
     }
-    let (d_q, d_all_k) =
-        backward::scaled_scores(q.view(), all_k.view(), &mask, d_scores.view()).unwrap();
+    let (d_q, d_all_k) = backward::scaled_scores(q, &all_k, &mask, &d_scores).unwrap();
     // A key head that several query heads read gets the gradients of all of them.
     let [d_k, d_v] = [(k, d_all_k), (v, d_all_v)].map(|(x, d_all)| {
         let mut d_x = Array4::zeros(x.dim());
@@ -360,7 +358,7 @@ fn scores_of_all_heads<F: NdFloat>(q: &Array4<F>, k: &Array4<F>) -> Array4<F> {
     let n = k.dim().2;
     let q = q.to_shape((batch * heads, m, d_k)).unwrap();
     let k = k.to_shape((batch * heads, n, d_k)).unwrap();
-    let scores = batched_scores(q.view(), k.view()).unwrap();
+    let scores = batched_scores(&q, &k).unwrap();
     scores.into_shape_with_order((batch, heads, m, n)).unwrap()
 }
 
@@ -398,17 +396,14 @@ fn check_two_axes<F: NdFloat>(case: &Case) {
     let (q, k, v) = (q.view(), k.view(), v.view());
     let attention = match (case.find::<F, Ix2>("mask"), case.setting("scale")) {
         (None, None) if case.is_causal() => {
-            masked_attention(q, k, v, &Mask::causal(q.nrows(), k.nrows()))
+            masked_attention(&q, &k, &v, &Mask::causal(q.nrows(), k.nrows()))
         }
-        (None, None) => scaled_dot_product_attention(q, k, v),
-        (None, Some(scale)) => attend(
-            (alignment_scores(q, k).unwrap() * cast::<F>(scale)).view(),
-            v,
-        ),
+        (None, None) => scaled_dot_product_attention(&q, &k, &v),
+        (None, Some(scale)) => attend(&(alignment_scores(&q, &k).unwrap() * cast::<F>(scale)), &v),
         (Some(_), _) if case.is_boolean("mask") => {
-            masked_attention(q, k, v, &may_attend(&case.four_axes("mask")))
+            masked_attention(&q, &k, &v, &may_attend(&case.four_axes("mask")))
         }
-        (Some(bias), _) => attend((scaled_scores(q, k).unwrap() + bias).view(), v),
+        (Some(bias), _) => attend(&(scaled_scores(&q, &k).unwrap() + bias), &v),
     };
     case.compare("output", attention.unwrap().output);
 }
@@ -496,11 +491,11 @@ fn check_multi_head<F: NdFloat>(case: &Case) {
         )]
     } else {
         let mask = not_blocked(case, module.heads(), "key_padding_mask", "attn_mask");
-        let mut answers = vec![module.attend(q, k, v, &mask).unwrap()];
+        let mut answers = vec![module.attend(&q, &k, &v, &mask).unwrap()];
         if key.is_none() {
-            answers.push(self_attention(&module, q, &mask).unwrap());
+            answers.push(self_attention(&module, &q, &mask).unwrap());
         } else if value.is_none() {
-            answers.push(cross_attention(&module, q, k, &mask).unwrap());
+            answers.push(cross_attention(&module, &q, &k, &mask).unwrap());
         }
         answers
     };
@@ -523,15 +518,15 @@ fn attend_with_bias<F: NdFloat>(
 ) -> MultiHeadAnswer<F> {
     let [query, key, value, output] = module.projections();
     let heads = |x: &Array3<F>, projection: &Projection<F>| {
-        let projected = projection.apply(x.view()).unwrap();
-        split_heads(projected.view(), module.heads()).unwrap()
+        let projected = projection.apply(x).unwrap();
+        split_heads(&projected, module.heads()).unwrap()
     };
     let [q, k, v] = inputs;
     let (q, k, v) = (heads(q, query), heads(k, key), heads(v, value));
-    let scores = batched_scaled_scores(q.view(), k.view()).unwrap() + bias;
-    let weights = masked_softmax(scores.view(), &Mask::everything()).unwrap();
-    let answers = masked_sum(weights.view(), v.view(), &Mask::everything()).unwrap();
-    let output = output.apply(merge_heads(answers.view()).view()).unwrap();
+    let scores = batched_scaled_scores(&q, &k).unwrap() + bias;
+    let weights = masked_softmax(&scores, &Mask::everything()).unwrap();
+    let answers = masked_sum(&weights, &v, &Mask::everything()).unwrap();
+    let output = output.apply(&merge_heads(&answers)).unwrap();
     MultiHeadAnswer { output, weights }
 }
 
@@ -648,8 +643,8 @@ fn check_layer_norm<F: NdFloat>(case: &Case) {
     let x: Array3<F> = case.input("input");
     let weighting: Array3<F> = case.input("weighting");
     let mut gradient = nothing(&norm);
-    let d_x = backward::layer_norm(&norm, x.view(), weighting.view(), &mut gradient).unwrap();
-    case.compare("output", norm.apply(x.view()).unwrap());
+    let d_x = backward::layer_norm(&norm, &x, &weighting, &mut gradient).unwrap();
+    case.compare("output", norm.apply(&x).unwrap());
     case.compare_gradient("input", d_x);
     compare_norm(case, "", &gradient);
 }
@@ -672,8 +667,8 @@ fn check_embedding<F: NdFloat>(case: &Case) {
     let tokens = tokens(case, "input");
     let weighting: Array3<F> = case.input("weighting");
     let mut gradient = nothing(&embedding);
-    backward::embedding(&embedding, tokens.view(), weighting.view(), &mut gradient).unwrap();
-    case.compare("output", embedding.apply(tokens.view()).unwrap());
+    backward::embedding(&embedding, &tokens, &weighting, &mut gradient).unwrap();
+    case.compare("output", embedding.apply(&tokens).unwrap());
     case.compare_gradient("embedding.weight", gradient.table().clone());
 }
 
@@ -689,20 +684,20 @@ fn check_encoder<F: NdFloat>(case: &Case) {
     let heads = encoder.layers[0].attention.heads();
     let mask = not_blocked(case, heads, "src_key_padding_mask", "mask");
     let x: Array3<F> = case.input("src");
-    let steps = encoder.apply_in_steps(x.view(), &mask, &mut Mode::Evaluation);
+    let steps = encoder.apply_in_steps(&x, &mask, &mut Mode::Evaluation);
     let steps = steps.unwrap();
     if let ([layer], None) = (&encoder.layers[..], &encoder.final_norm) {
-        case.compare("output", layer.apply(x.view(), &mask).unwrap());
+        case.compare("output", layer.apply(&x, &mask).unwrap());
     }
     case.compare("output", steps.output);
 
     let mut gradient = nothing(&encoder);
     let mut d_x: Array3<F> = case.input("weighting");
     if let (Some(norm), Some(gradient)) = (&encoder.final_norm, &mut gradient.final_norm) {
-        d_x = backward::layer_norm(norm, steps.before_norm.view(), d_x.view(), gradient).unwrap();
+        d_x = backward::layer_norm(norm, &steps.before_norm, &d_x, gradient).unwrap();
     }
     let back = |layer: &_, steps: &EncoderLayerSteps<F>, gradient: &mut _, d_x: Array3<F>| {
-        layers::encoder_layer(layer, steps, &mask, d_x.view(), gradient).unwrap()
+        layers::encoder_layer(layer, steps, &mask, &d_x, gradient).unwrap()
     };
     let stack = encoder.layers.iter().zip(&steps.layers);
     for ((layer, steps), gradient) in stack.zip(&mut gradient.layers).rev() {
@@ -739,10 +734,10 @@ fn check_decoder<F: NdFloat>(case: &Case) {
     let (x, memory): (Array3<F>, Array3<F>) = (case.input("tgt"), case.input("memory"));
     let mode = &mut Mode::Evaluation;
     let steps = decoder
-        .apply_in_steps(x.view(), memory.view(), &mask, &source_mask, mode)
+        .apply_in_steps(&x, &memory, &mask, &source_mask, mode)
         .unwrap();
     if let ([layer], None) = (&decoder.layers[..], &decoder.final_norm) {
-        let output = layer.apply(x.view(), memory.view(), &mask, &source_mask);
+        let output = layer.apply(&x, &memory, &mask, &source_mask);
         case.compare("output", output.unwrap());
     }
     case.compare("output", steps.output);
@@ -751,12 +746,12 @@ fn check_decoder<F: NdFloat>(case: &Case) {
     let mut d_x: Array3<F> = case.input("weighting");
     let mut d_memory = Array3::zeros(memory.dim());
     if let (Some(norm), Some(gradient)) = (&decoder.final_norm, &mut gradient.final_norm) {
-        d_x = backward::layer_norm(norm, steps.before_norm.view(), d_x.view(), gradient).unwrap();
+        d_x = backward::layer_norm(norm, &steps.before_norm, &d_x, gradient).unwrap();
     }
     let mut back = |layer: &_, steps: &DecoderLayerSteps<F>, gradient: &mut _, d_x: Array3<F>| {
-        let memory = (memory.view(), &mut d_memory);
+        let memory = (&*memory, &mut d_memory);
         let masks = [&mask, &source_mask];
-        layers::decoder_layer(layer, steps, memory, masks, d_x.view(), gradient).unwrap()
+        layers::decoder_layer(layer, steps, memory, masks, &d_x, gradient).unwrap()
     };
     let stack = decoder.layers.iter().zip(&steps.layers);
     for ((layer, steps), gradient) in stack.zip(&mut gradient.layers).rev() {
@@ -794,7 +789,7 @@ fn check_cross_entropy<F: NdFloat>(case: &Case) {
     let ignored = case.setting("ignore_index").unwrap() as u32;
     let smoothing = case.setting("label_smoothing").unwrap();
     let targets = tokens(case, "targets");
-    let loss = loss::cross_entropy(logits.view(), targets.view(), ignored, smoothing).unwrap();
+    let loss = loss::cross_entropy(&logits, &targets, ignored, smoothing).unwrap();
     case.compare("loss", arr0(loss.mean));
     case.compare_gradient("logits", loss.d_logits);
 }

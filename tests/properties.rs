@@ -33,7 +33,7 @@ use ch10_efficient::{
 };
 use layouts::layout;
 use ndarray::{
-    Array, Array1, Array2, Array3, Array4, ArrayBase, ArrayView2, Axis, Data, Dimension,
+    Array, Array1, Array2, Array3, Array4, ArrayBase, ArrayRef2, Axis, Data, Dimension,
     IntoDimension, RawData, s,
 };
 use proptest::collection::vec;
@@ -163,7 +163,7 @@ impl Problem {
 
     fn answer(&self) -> Answer {
         let Self { q, k, v, mask } = self;
-        let attention = batched_attention(q.view(), k.view(), v.view(), mask).unwrap();
+        let attention = batched_attention(q, k, v, mask).unwrap();
         (attention.output, attention.weights)
     }
 }
@@ -281,9 +281,7 @@ impl fmt::Debug for Layer {
 impl Layer {
     fn answer(&self) -> MultiHeadAnswer<f64> {
         let Self { q, k, v, mask, .. } = self;
-        self.attention
-            .attend(q.view(), k.view(), v.view(), mask)
-            .unwrap()
+        self.attention.attend(q, k, v, mask).unwrap()
     }
 }
 
@@ -526,14 +524,14 @@ fn assert_cheaper_near(problem: &Problem, parts: usize, expected: &Array4<f64>) 
     let visible = Visible::everything().and(&problem.mask);
     let [q, k, v] = [&problem.q, &problem.k, &problem.v].map(|x| x.view());
     for answer in [
-        tiled_attention(q, k, v, &visible, parts),
-        spread_attention(q, k, v, &visible, parts),
-        ring_attention(q, k, v, &visible, parts),
+        tiled_attention(&q, &k, &v, &visible, parts),
+        spread_attention(&q, &k, &v, &visible, parts),
+        ring_attention(&q, &k, &v, &visible, parts),
     ] {
         assert_near(&answer.unwrap(), expected);
     }
     let [q, k, v] = [q, k, v].map(|x| single_precision(&x));
-    let fast = fast_attention(q.view(), k.view(), v.view(), &visible).unwrap();
+    let fast = fast_attention(&q, &k, &v, &visible).unwrap();
     assert_within(1e-5, &double_precision(&fast), expected);
 }
 
@@ -602,14 +600,14 @@ fn scores_are_what_plain_loops_compute() {
                 if qq > 0.0 && kk > 0.0 {
                     cosines[[i, j]] = dot / (f64::sqrt(qq) * f64::sqrt(kk));
                 }
-                let score = dot_score(q.row(i), k.row(j)).unwrap();
+                let score = dot_score(&q.row(i), &k.row(j)).unwrap();
                 assert!((score - dot).abs() <= 1e-12 * dot.abs().max(1.0));
             }
         }
-        assert_near(&alignment_scores(q.view(), k.view()).unwrap(), &dots);
-        let scaled = scaled_scores(q.view(), k.view()).unwrap();
+        assert_near(&alignment_scores(&q, &k).unwrap(), &dots);
+        let scaled = scaled_scores(&q, &k).unwrap();
         assert_near(&scaled, &(&dots / (q.ncols() as f64).sqrt()));
-        let found = cosine_scores(q.view(), k.view()).unwrap();
+        let found = cosine_scores(&q, &k).unwrap();
         assert_near(&found, &cosines);
         assert!(found.iter().all(|x| x.abs() <= 1.0 + 1e-12));
     });
@@ -650,9 +648,9 @@ fn scores_with_weights_are_what_plain_loops_compute() {
                 }
             }
         }
-        let found = bilinear_scores(q.view(), w.view(), k.view()).unwrap();
+        let found = bilinear_scores(&q, &w, &k).unwrap();
         assert_near(&found, &bilinear);
-        let found = additive_scores(q.view(), k.view(), w_q.view(), w_k.view(), v.view()).unwrap();
+        let found = additive_scores(&q, &k, &w_q, &w_k, &v).unwrap();
         assert_near(&found, &additive);
     });
 }
@@ -683,7 +681,7 @@ fn rows_of_softmax_are_shares() {
         filled(shape, score)
     });
     check(scores, |scores| {
-        assert_shares(&attention_weights(scores.view()), |i| {
+        assert_shares(&attention_weights(&scores), |i| {
             scores.row(i).iter().any(|e| e.is_finite())
         });
     });
@@ -693,13 +691,13 @@ fn rows_of_softmax_are_shares() {
 fn softmax_does_not_notice_a_shift() {
     check((row(), -1e3_f64..1e3), |(scores, shift)| {
         let shifted = &scores + shift;
-        let weights = softmax(scores.view());
-        assert_within(1e-11, &softmax(shifted.view()), &weights);
-        assert_near(&naive_softmax(scores.view()), &weights);
+        let weights = softmax(&scores);
+        assert_within(1e-11, &softmax(&shifted), &weights);
+        assert_near(&naive_softmax(&scores), &weights);
         if !scores.is_empty() {
-            let difference = log_sum_exp(shifted.view()) - log_sum_exp(scores.view());
+            let difference = log_sum_exp(&shifted) - log_sum_exp(&scores);
             assert!((difference - shift).abs() < 1e-11);
-            let logarithms = weights.mapv(f64::ln) + log_sum_exp(scores.view());
+            let logarithms = weights.mapv(f64::ln) + log_sum_exp(&scores);
             assert_near(&logarithms, &scores);
         }
     });
@@ -709,8 +707,8 @@ fn softmax_does_not_notice_a_shift() {
 fn masked_weights_do_not_notice_a_shift() {
     let inputs = (problem(), -1e3_f64..1e3);
     check(inputs, |(problem, shift)| {
-        let scores = batched_scaled_scores(problem.q.view(), problem.k.view()).unwrap();
-        let weights = |scores: Array4<f64>| masked_softmax(scores.view(), &problem.mask).unwrap();
+        let scores = batched_scaled_scores(&problem.q, &problem.k).unwrap();
+        let weights = |scores: Array4<f64>| masked_softmax(&scores, &problem.mask).unwrap();
         assert_within(1e-11, &weights(&scores + shift), &weights(scores));
     });
 }
@@ -718,22 +716,22 @@ fn masked_weights_do_not_notice_a_shift() {
 #[test]
 fn temperature_divides_the_scores() {
     check((row(), 0.1_f64..10.0), |(scores, temperature)| {
-        let found = softmax_with_temperature(scores.view(), temperature).unwrap();
-        assert_near(&found, &softmax((&scores / temperature).view()));
+        let found = softmax_with_temperature(&scores, temperature).unwrap();
+        assert_near(&found, &softmax(&(&scores / temperature)));
     });
 }
 
 #[test]
 fn the_jacobian_is_the_slope_of_the_softmax() {
     check(row(), |scores| {
-        let jacobian = softmax_jacobian(softmax(scores.view()).view());
+        let jacobian = softmax_jacobian(&softmax(&scores));
         assert_same(&jacobian, &jacobian.t());
         let step = 1e-6;
         for j in 0..scores.len() {
             let moved = |by: f64| {
                 let mut scores = scores.clone();
                 scores[j] += by;
-                softmax(scores.view())
+                softmax(&scores)
             };
             let slope = (moved(step) - moved(-step)) / (2.0 * step);
             assert_within(1e-8, &jacobian.column(j), &slope);
@@ -744,7 +742,7 @@ fn the_jacobian_is_the_slope_of_the_softmax() {
 #[test]
 fn an_answer_lies_between_the_values() {
     check(single(), |Single { q, k, v }| {
-        let answer = scaled_dot_product_attention(q.view(), k.view(), v.view()).unwrap();
+        let answer = scaled_dot_product_attention(&q, &k, &v).unwrap();
         for (column, values) in answer.output.columns().into_iter().zip(v.columns()) {
             let smallest = values.fold(f64::INFINITY, |a, &b| a.min(b));
             let largest = values.fold(f64::NEG_INFINITY, |a, &b| a.max(b));
@@ -809,7 +807,7 @@ fn heads_and_sequences_do_not_touch_each_other() {
         for (b, h) in (0..batch).flat_map(|b| (0..heads).map(move |h| (b, h))) {
             let mask = Mask::from_fn((1, 1, m, n), |_, _, i, j| allowed[[b, h, i, j]]);
             let [q, k, v] = [&problem.q, &problem.k, &problem.v].map(|x| x.slice(s![b, h, .., ..]));
-            let alone = masked_attention(q, k, v, &mask).unwrap();
+            let alone = masked_attention(&q, &k, &v, &mask).unwrap();
             assert_same(&output.slice(s![b, h, .., ..]), &alone.output);
             assert_same(&weights.slice(s![b, h, .., ..]), &alone.weights);
         }
@@ -823,7 +821,7 @@ fn self_attention_without_positions_has_no_order() {
         (Just(attention), Just(x), order(n))
     });
     check(inputs, |(attention, x, order)| {
-        let ask = |x: &Array3<f64>| self_attention(&attention, x.view(), &Mask::everything());
+        let ask = |x: &Array3<f64>| self_attention(&attention, x, &Mask::everything());
         let permuted = ask(&x.select(Axis(1), &order)).unwrap();
         let expected = ask(&x).unwrap().output.select(Axis(1), &order);
         assert_near(&permuted.output, &expected);
@@ -918,7 +916,7 @@ fn the_future_does_not_change_the_past() {
     check(inputs, |(attention, x, mask, now, poison)| {
         let mut changed = x.clone();
         changed.slice_mut(s![.., now + 1.., ..]).fill(poison);
-        let ask = |x: &Array3<f64>| self_attention(&attention, x.view(), &mask).unwrap();
+        let ask = |x: &Array3<f64>| self_attention(&attention, x, &mask).unwrap();
         let (before, after) = (ask(&x), ask(&changed));
         let past = s![.., ..=now, ..];
         assert_same(&after.output.slice(past), &before.output.slice(past));
@@ -936,10 +934,10 @@ fn the_last_queries_alone_get_the_last_answers() {
     });
     check(inputs, |(attention, x, m)| {
         let n = x.dim().1;
-        let whole = self_attention(&attention, x.view(), &Mask::causal(n, n)).unwrap();
+        let whole = self_attention(&attention, &x, &Mask::causal(n, n)).unwrap();
         let last = x.slice(s![.., n - m.., ..]);
         let answer = attention
-            .attend(last, x.view(), x.view(), &Mask::causal(m, n))
+            .attend(&last, &x, &x, &Mask::causal(m, n))
             .unwrap();
         assert_near(&answer.output, &whole.output.slice(s![.., n - m.., ..]));
         assert_near(
@@ -962,10 +960,10 @@ fn a_cache_gives_the_answers_of_the_full_pass() {
         let mut cache = KeyValueCache::new(batch, heads, n, (d_k, d_v));
         for first in (0..n).step_by(chunk) {
             let new = s![.., .., first..n.min(first + chunk), ..];
-            cache.extend(k.slice(new), v.slice(new)).unwrap();
+            cache.extend(&k.slice(new), &v.slice(new)).unwrap();
         }
         let (last, mask) = (q.slice(s![.., .., ..m, ..]), Mask::causal(m, n));
-        let found = cache.ask(last, &mask).unwrap();
+        let found = cache.ask(&last, &mask).unwrap();
         let whole = Problem {
             q: last.to_owned(),
             k,
@@ -979,10 +977,10 @@ fn a_cache_gives_the_answers_of_the_full_pass() {
 #[test]
 fn an_additive_mask_gives_the_same_weights() {
     check(problem(), |problem| {
-        let scores = batched_scaled_scores(problem.q.view(), problem.k.view()).unwrap();
+        let scores = batched_scaled_scores(&problem.q, &problem.k).unwrap();
         let added = &scores + &problem.mask.to_additive::<f64>();
-        let expected = masked_softmax(scores.view(), &problem.mask).unwrap();
-        let found = masked_softmax(added.view(), &Mask::everything()).unwrap();
+        let expected = masked_softmax(&scores, &problem.mask).unwrap();
+        let found = masked_softmax(&added, &Mask::everything()).unwrap();
         assert_same(&found, &expected);
     });
 }
@@ -992,14 +990,14 @@ fn an_additive_mask_gives_the_same_weights() {
 #[test]
 fn no_mask_is_plain_attention() {
     check(single(), |Single { q, k, v }| {
-        let plain = scaled_dot_product_attention(q.view(), k.view(), v.view()).unwrap();
-        let masked = masked_attention(q.view(), k.view(), v.view(), &Mask::everything());
+        let plain = scaled_dot_product_attention(&q, &k, &v).unwrap();
+        let masked = masked_attention(&q, &k, &v, &Mask::everything());
         assert_near(&masked.unwrap().output, &plain.output);
-        let scores = scaled_scores(q.view(), k.view()).unwrap();
-        let from_scores = attend(scores.view(), v.view()).unwrap();
+        let scores = scaled_scores(&q, &k).unwrap();
+        let from_scores = attend(&scores, &v).unwrap();
         assert_same(&from_scores.output, &plain.output);
-        assert_same(&attention_weights(scores.view()), &plain.weights);
-        let sum = weighted_sum(plain.weights.view(), v.view()).unwrap();
+        assert_same(&attention_weights(&scores), &plain.weights);
+        let sum = weighted_sum(&plain.weights, &v).unwrap();
         assert_same(&sum, &plain.output);
     });
 }
@@ -1010,9 +1008,9 @@ fn one_head_is_plain_attention_between_projections() {
     check(layers, |layer| {
         let answer = layer.answer();
         let [query, key, value, output] = layer.attention.projections();
-        let q = query.apply(layer.q.view()).unwrap();
-        let k = key.apply(layer.k.view()).unwrap();
-        let v = value.apply(layer.v.view()).unwrap();
+        let q = query.apply(&layer.q).unwrap();
+        let k = key.apply(&layer.k).unwrap();
+        let v = value.apply(&layer.v).unwrap();
         let head = |x: &Array3<f64>| x.clone().insert_axis(Axis(1));
         let (plain, weights) = Problem {
             q: head(&q),
@@ -1022,7 +1020,7 @@ fn one_head_is_plain_attention_between_projections() {
         }
         .answer();
         let plain = plain.index_axis_move(Axis(1), 0);
-        assert_near(&answer.output, &output.apply(plain.view()).unwrap());
+        assert_near(&answer.output, &output.apply(&plain).unwrap());
         assert_near(&answer.weights, &weights);
     });
 }
@@ -1031,18 +1029,15 @@ fn one_head_is_plain_attention_between_projections() {
 fn a_memory_may_be_asked_part_by_part() {
     check(layer(), |layer| {
         let answer = layer.answer();
-        let memory = layer
-            .attention
-            .remember(layer.k.view(), layer.v.view())
-            .unwrap();
-        let asked = layer.attention.ask(layer.q.view(), &memory, &layer.mask);
+        let memory = layer.attention.remember(&layer.k, &layer.v).unwrap();
+        let asked = layer.attention.ask(&layer.q, &memory, &layer.mask);
         assert_eq!(asked.unwrap(), answer);
         for (i, query) in layer.q.axis_iter(Axis(1)).enumerate() {
             let query = query.insert_axis(Axis(1));
             let (batch, heads, m, n) = answer.weights.dim();
             let allowed = layer.mask.fit((batch, heads, m, n)).unwrap();
             let mask = Mask::from_fn((batch, heads, 1, n), |b, h, _, j| allowed[[b, h, i, j]]);
-            let one = layer.attention.ask(query, &memory, &mask).unwrap();
+            let one = layer.attention.ask(&query, &memory, &mask).unwrap();
             assert_near(&one.output, &answer.output.slice(s![.., i..=i, ..]));
         }
     });
@@ -1056,8 +1051,8 @@ fn cross_attention_with_itself_is_self_attention() {
         (Just(attention), Just(x), mask)
     });
     check(inputs, |(attention, x, mask)| {
-        let crossed = cross_attention(&attention, x.view(), x.view(), &mask).unwrap();
-        let itself = self_attention(&attention, x.view(), &mask).unwrap();
+        let crossed = cross_attention(&attention, &x, &x, &mask).unwrap();
+        let itself = self_attention(&attention, &x, &mask).unwrap();
         assert_same(&crossed.output, &itself.output);
         assert_same(&crossed.weights, &itself.weights);
     });
@@ -1085,7 +1080,7 @@ fn alignment_is_the_first_of_the_largest() {
     let weights = (0..5_usize, 0..5_usize)
         .prop_flat_map(|shape| filled(shape, (0..4_u8).prop_map(|x| f64::from(x) / 4.0)));
     check(weights, |weights| {
-        for (row, found) in weights.rows().into_iter().zip(alignment(weights.view())) {
+        for (row, found) in weights.rows().into_iter().zip(alignment(&weights)) {
             let largest = row.fold(0.0, |a: f64, &b| a.max(b));
             let first = row.iter().position(|&x| x == largest && x > 0.0);
             assert_eq!(found, first, "{row}");
@@ -1101,11 +1096,11 @@ fn dropout_removes_a_weight_or_enlarges_it() {
     check(inputs, |(problem, p, seed)| {
         let (_, weights) = problem.answer();
         let rng = || ChaCha8Rng::seed_from_u64(seed);
-        let dropped = dropout(weights.view(), p, &mut rng()).unwrap();
+        let dropped = dropout(&weights, p, &mut rng()).unwrap();
         for (&found, &weight) in dropped.iter().zip(&weights) {
             assert!(found == 0.0 || (found * (1.0 - p) - weight).abs() < 1e-12);
         }
-        assert_same(&dropout(weights.view(), 0.0, &mut rng()).unwrap(), &weights);
+        assert_same(&dropout(&weights, 0.0, &mut rng()).unwrap(), &weights);
     });
 }
 
@@ -1115,13 +1110,13 @@ fn dropout_is_for_training_alone() {
     check(inputs, |(layer, p, seed)| {
         let dropping = layer.attention.clone().with_dropout(p).unwrap();
         let (k, v) = (layer.k.view(), layer.v.view());
-        let memory = dropping.remember(k, v).unwrap();
+        let memory = dropping.remember(&k, &v).unwrap();
         let answer = layer.answer();
         assert_eq!(
-            dropping.ask(layer.q.view(), &memory, &layer.mask).unwrap(),
+            dropping.ask(&layer.q, &memory, &layer.mask).unwrap(),
             answer
         );
-        let steps = dropping.ask_in_steps(layer.q.view(), &memory, &layer.mask);
+        let steps = dropping.ask_in_steps(&layer.q, &memory, &layer.mask);
         let steps = steps.unwrap();
         assert_same(&steps.output, &answer.output);
         assert_same(&steps.weights, &answer.weights);
@@ -1129,22 +1124,22 @@ fn dropout_is_for_training_alone() {
         let rng = &mut ChaCha8Rng::seed_from_u64(seed);
         let without = layer
             .attention
-            .ask_in_training(layer.q.view(), &memory, &layer.mask, rng)
+            .ask_in_training(&layer.q, &memory, &layer.mask, rng)
             .unwrap();
         assert_eq!(without, steps);
         let rng = &mut ChaCha8Rng::seed_from_u64(seed);
         let trained = dropping
-            .ask_in_training(layer.q.view(), &memory, &layer.mask, rng)
+            .ask_in_training(&layer.q, &memory, &layer.mask, rng)
             .unwrap();
         assert_same(&trained.queries, &steps.queries);
         assert_same(&trained.weights, &answer.weights);
         let rng = &mut ChaCha8Rng::seed_from_u64(seed);
-        let kept = dropout(answer.weights.view(), p, rng).unwrap();
+        let kept = dropout(&answer.weights, p, rng).unwrap();
         assert_same(&trained.kept, &kept);
-        let answers = masked_sum(kept.view(), memory.values.view(), &layer.mask).unwrap();
-        assert_same(&trained.merged, &merge_heads(answers.view()));
+        let answers = masked_sum(&kept, &memory.values, &layer.mask).unwrap();
+        assert_same(&trained.merged, &merge_heads(&answers));
         let [.., output] = layer.attention.projections();
-        let expected = output.apply(trained.merged.view()).unwrap();
+        let expected = output.apply(&trained.merged).unwrap();
         assert_same(&trained.output, &expected);
     });
 }
@@ -1191,9 +1186,7 @@ fn single_precision_stays_near_double() {
         let [q, k, v, o] = attention.projections().map(|x| double(x.clone()));
         layer.attention = MultiHeadAttention::new(heads, q, k, v, o).unwrap();
         let [q, k, v] = [&layer.q, &layer.k, &layer.v].map(single_precision);
-        let found = attention
-            .attend(q.view(), k.view(), v.view(), &layer.mask)
-            .unwrap();
+        let found = attention.attend(&q, &k, &v, &layer.mask).unwrap();
         // An error in a score, relative to its size, becomes one in the weights.
         let expected = layer.answer();
         assert_within(1e-4, &double_precision(&found.weights), &expected.weights);
@@ -1212,7 +1205,7 @@ fn single_precision_of_small_scores_is_close() {
             ..problem
         };
         let [q, k, v] = [&problem.q, &problem.k, &problem.v].map(single_precision);
-        let found = batched_attention(q.view(), k.view(), v.view(), &problem.mask).unwrap();
+        let found = batched_attention(&q, &k, &v, &problem.mask).unwrap();
         let expected = problem.answer();
         assert_within(2e-6, &double_precision(&found.output), &expected.0);
         assert_within(2e-6, &double_precision(&found.weights), &expected.1);
@@ -1230,10 +1223,10 @@ fn large_scores_stay_finite() {
         (filled((m, n), score), array((n, 3)))
     });
     check(inputs, |(scores, values)| {
-        let attention = attend(scores.view(), values.view()).unwrap();
+        let attention = attend(&scores, &values).unwrap();
         assert_shares(&attention.weights, |_| true);
         assert!(attention.output.iter().all(|x| x.is_finite()));
-        let weights = attention_weights(single_precision(&scores).view());
+        let weights = attention_weights(&single_precision(&scores));
         assert!(weights.iter().all(|a| a.is_finite()));
         assert!(
             weights
@@ -1241,7 +1234,7 @@ fn large_scores_stay_finite() {
                 .into_iter()
                 .all(|row| (row.sum() - 1.0).abs() < 1e-5)
         );
-        let logarithms = scores.map_axis(Axis(1), log_sum_exp);
+        let logarithms = scores.map_axis(Axis(1), |row| log_sum_exp(&row));
         assert!(logarithms.iter().all(|x| x.is_finite()));
     });
 }
@@ -1253,7 +1246,7 @@ fn large_queries_give_finite_answers() {
         let (output, weights) = problem.answer();
         assert!(output.iter().chain(&weights).all(|x| x.is_finite()));
         let [q, k, v] = [&problem.q, &problem.k, &problem.v].map(single_precision);
-        let single = batched_attention(q.view(), k.view(), v.view(), &problem.mask).unwrap();
+        let single = batched_attention(&q, &k, &v, &problem.mask).unwrap();
         assert!(single.output.iter().all(|x| x.is_finite()));
     });
 }
@@ -1265,35 +1258,38 @@ fn any_layout_of_a_single_head_will_do() {
     let inputs = (single(), layout(), layout(), layout());
     check(inputs, |(Single { q, k, v }, of_q, of_k, of_v)| {
         let (q2, k2, v2) = (of_q.of(&q), of_k.of(&k), of_v.of(&v));
-        type Scores = fn(ArrayView2<f64>, ArrayView2<f64>) -> anyhow::Result<Array2<f64>>;
+        type Scores = fn(&ArrayRef2<f64>, &ArrayRef2<f64>) -> anyhow::Result<Array2<f64>>;
         let scores: [Scores; 3] = [alignment_scores, cosine_scores, scaled_scores];
         for score in scores {
-            let expected = score(q.view(), k.view()).unwrap();
-            assert_near(&score(q2.view(), k2.view()).unwrap(), &expected);
+            let expected = score(&q, &k).unwrap();
+            assert_near(&score(&q2, &k2).unwrap(), &expected);
         }
-        let expected = scaled_dot_product_attention(q.view(), k.view(), v.view()).unwrap();
-        let found = scaled_dot_product_attention(q2.view(), k2.view(), v2.view()).unwrap();
+        let expected = scaled_dot_product_attention(&q, &k, &v).unwrap();
+        let found = scaled_dot_product_attention(&q2, &k2, &v2).unwrap();
         assert_near(&found.output, &expected.output);
-        let expected = attention_weights(k.view());
-        assert_near(&attention_weights(k2.view()), &expected);
-        assert_eq!(alignment(k2.view()), alignment(k.view()));
+        let expected = attention_weights(&k);
+        assert_near(&attention_weights(&k2), &expected);
+        assert_eq!(alignment(&k2), alignment(&k));
         for (row, row2) in k.rows().into_iter().zip(k2.rows()) {
-            assert_near(&softmax(row2), &softmax(row));
-            assert_near(&softmax_jacobian(row2), &softmax_jacobian(row));
+            assert_near(&softmax(&row2), &softmax(&row));
+            assert_near(&softmax_jacobian(&row2), &softmax_jacobian(&row));
             let warm = |row| softmax_with_temperature(row, 2.0).unwrap();
-            assert_near(&warm(row2), &warm(row));
-            assert!((log_sum_exp(row2) - log_sum_exp(row)).abs() < 1e-12);
-            let (dot, dot2) = (dot_score(row, row).unwrap(), dot_score(row2, row2).unwrap());
+            assert_near(&warm(&row2), &warm(&row));
+            assert!((log_sum_exp(&row2) - log_sum_exp(&row)).abs() < 1e-12);
+            let (dot, dot2) = (
+                dot_score(&row, &row).unwrap(),
+                dot_score(&row2, &row2).unwrap(),
+            );
             assert!((dot - dot2).abs() <= 1e-12 * dot.max(1.0));
         }
         let w = k.t();
-        let expected = bilinear_scores(q.view(), q.t().dot(&q).view(), k.view()).unwrap();
-        let found = bilinear_scores(q2.view(), of_v.of(&q.t().dot(&q)).view(), k2.view());
+        let expected = bilinear_scores(&q, &q.t().dot(&q), &k).unwrap();
+        let found = bilinear_scores(&q2, &of_v.of(&q.t().dot(&q)), &k2);
         assert_near(&found.unwrap(), &expected);
         let bias = Array1::ones(w.ncols());
-        let expected = additive_scores(q.view(), k.view(), w.t(), w.t(), bias.view()).unwrap();
+        let expected = additive_scores(&q, &k, &w.t(), &w.t(), &bias).unwrap();
         let w2 = of_v.of(&k);
-        let found = additive_scores(q2.view(), k2.view(), w2.view(), w2.view(), bias.view());
+        let found = additive_scores(&q2, &k2, &w2, &w2, &bias);
         assert_near(&found.unwrap(), &expected);
     });
 }
@@ -1311,16 +1307,16 @@ fn any_layout_of_many_heads_will_do() {
         let expected = problem.answer();
         assert_answers_near(&other.answer(), &expected);
         let weights = of_k.of(&expected.1);
-        let sum = masked_sum(weights.view(), other.v.view(), &problem.mask).unwrap();
+        let sum = masked_sum(&weights, &other.v, &problem.mask).unwrap();
         assert_near(&sum, &expected.0);
-        assert_same(&merge_heads(other.v.view()), &merge_heads(problem.v.view()));
-        let shares = masked_softmax(weights.view(), &problem.mask).unwrap();
-        let expected = masked_softmax(expected.1.view(), &problem.mask).unwrap();
+        assert_same(&merge_heads(&other.v), &merge_heads(&problem.v));
+        let shares = masked_softmax(&weights, &problem.mask).unwrap();
+        let expected = masked_softmax(&expected.1, &problem.mask).unwrap();
         assert_near(&shares, &expected);
         let positions: Vec<usize> = (0..problem.v.dim().2).collect();
         if problem.v.dim().3 % 2 == 0 {
-            let expected = rotate(problem.v.view(), &positions).unwrap();
-            assert_same(&rotate(other.v.view(), &positions).unwrap(), &expected);
+            let expected = rotate(&problem.v, &positions).unwrap();
+            assert_same(&rotate(&other.v, &positions).unwrap(), &expected);
         }
     });
 }
@@ -1338,12 +1334,12 @@ fn any_layout_of_sequences_will_do() {
         assert_near(&other.answer().output, &layer.answer().output);
         for heads in 1..4 {
             if layer.q.dim().2 % heads == 0 {
-                let expected = split_heads(layer.q.view(), heads).unwrap();
-                assert_same(&split_heads(other.q.view(), heads).unwrap(), &expected);
+                let expected = split_heads(&layer.q, heads).unwrap();
+                assert_same(&split_heads(&other.q, heads).unwrap(), &expected);
             }
         }
-        let expected = batched_scores(layer.k.view(), layer.k.view()).unwrap();
-        let found = batched_scores(other.k.view(), of_v.of(&layer.k).view());
+        let expected = batched_scores(&layer.k, &layer.k).unwrap();
+        let found = batched_scores(&other.k, &of_v.of(&layer.k));
         assert_near(&found.unwrap(), &expected);
     });
 }
@@ -1361,19 +1357,19 @@ fn arrays_broadcast_along_an_axis_will_do() {
         let view = base.broadcast(shape).unwrap();
         let owned = view.as_standard_layout().into_owned();
         let mask = Mask::causal(shape.2, shape.2);
-        let expected = batched_attention(owned.view(), owned.view(), owned.view(), &mask).unwrap();
-        let found = batched_attention(view, view, view, &mask).unwrap();
+        let expected = batched_attention(&owned, &owned, &owned, &mask).unwrap();
+        let found = batched_attention(&view, &view, &view, &mask).unwrap();
         assert_near(&found.output, &expected.output);
         assert_near(&found.weights, &expected.weights);
-        assert_same(&merge_heads(view), &merge_heads(owned.view()));
+        assert_same(&merge_heads(&view), &merge_heads(&owned));
         if shape.0 > 0 {
             let (view, owned) = (view.index_axis(Axis(0), 0), owned.index_axis(Axis(0), 0));
             assert_same(
-                &split_heads(view, 1).unwrap(),
-                &split_heads(owned, 1).unwrap(),
+                &split_heads(&view, 1).unwrap(),
+                &split_heads(&owned, 1).unwrap(),
             );
-            let expected = batched_scores(owned, owned).unwrap();
-            assert_near(&batched_scores(view, view).unwrap(), &expected);
+            let expected = batched_scores(&owned, &owned).unwrap();
+            assert_near(&batched_scores(&view, &view).unwrap(), &expected);
         }
     });
 }
@@ -1385,11 +1381,11 @@ fn merging_heads_undoes_splitting() {
     let inputs = (0..3_usize, 0..6_usize, 1..5_usize, 0..5_usize)
         .prop_flat_map(|(batch, n, heads, d)| (array((batch, n, heads * d)), Just(heads)));
     check(inputs, |(x, heads)| {
-        let split = split_heads(x.view(), heads).unwrap();
+        let split = split_heads(&x, heads).unwrap();
         assert_same(&split, &plain_split(&x, heads));
-        assert_same(&merge_heads(split.view()), &x);
-        let again = merge_heads(split.view());
-        assert_same(&split_heads(again.view(), heads).unwrap(), &split);
+        assert_same(&merge_heads(&split), &x);
+        let again = merge_heads(&split);
+        assert_same(&split_heads(&again, heads).unwrap(), &split);
     });
 }
 
@@ -1401,7 +1397,7 @@ fn pair() -> impl Strategy<Value = (Array4<f64>, Array4<f64>)> {
 }
 
 fn turned(x: &Array4<f64>, position: usize) -> Array4<f64> {
-    rotate(x.view(), &[position]).unwrap()
+    rotate(x, &[position]).unwrap()
 }
 
 #[test]
@@ -1450,14 +1446,14 @@ fn tokens() -> impl Strategy<Value = Array2<u32>> {
 #[test]
 fn positions_count_the_real_tokens_before() {
     check(tokens(), |tokens| {
-        let positions = token_positions(tokens.view(), 0);
+        let positions = token_positions(&tokens, 0);
         for ((b, j), &found) in positions.indexed_iter() {
             let before = tokens.slice(s![b, ..j]).iter().filter(|&&t| t != 0).count();
             let expected = if tokens[[b, j]] == 0 { 0 } else { before };
             assert_eq!(found, expected);
         }
         let turned = tokens.t().as_standard_layout().into_owned();
-        assert_eq!(token_positions(turned.t(), 0), positions);
+        assert_eq!(token_positions(&turned.t(), 0), positions);
     });
 }
 
@@ -1468,8 +1464,8 @@ fn masks_of_tokens_hide_the_pad() {
     check(tokens(), |tokens| {
         let (batch, n) = tokens.dim();
         let shape = (batch, 1, n, n);
-        let both_ways = bidirectional_mask(tokens.view(), 0);
-        let causal = causal_mask(tokens.view(), 0).unwrap();
+        let both_ways = bidirectional_mask(&tokens, 0);
+        let causal = causal_mask(&tokens, 0).unwrap();
         let real = |b, j| tokens[[b, j]] != 0;
         let expected = Mask::from_fn(shape, |b, _, _, j| real(b, j));
         assert!(same_mask(&both_ways, &expected, shape));
@@ -1484,7 +1480,7 @@ fn lengths_and_tokens_give_the_same_padding() {
     check(lengths, |(lengths, n)| {
         let tokens = Array2::from_shape_fn((lengths.len(), n), |(b, j)| u32::from(j < lengths[b]));
         let padding = Mask::padding(&lengths, n).unwrap();
-        assert_eq!(padding, Mask::padding_of_tokens(tokens.view(), 0));
+        assert_eq!(padding, Mask::padding_of_tokens(&tokens, 0));
     });
 }
 

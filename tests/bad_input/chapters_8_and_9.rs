@@ -156,23 +156,23 @@ fn chapter_8_parts(table: &mut Table) {
     table
         .of("ch08_transformer::Embedding::apply")
         .refuses("token 3 of 3", [3, 3], move || {
-            embedding(3).apply(array![[0, 3]].view())
+            embedding(3).apply(&array![[0, 3]])
         })
         .refuses("token 0 of none", [0, 0], move || {
-            embedding(0).apply(array![[0]].view())
+            embedding(0).apply(&array![[0]])
         })
         .refuses("the largest token", [u32::MAX, 3], move || {
-            embedding(3).apply(array![[u32::MAX]].view())
+            embedding(3).apply(&array![[u32::MAX]])
         })
         .gives("empty", move || {
             [(0, 0), (2, 0), (0, 3)].into_iter().all(|(batch, n)| {
-                let x = embedding(0).apply(tokens((batch, n)).view()).unwrap();
+                let x = embedding(0).apply(&tokens((batch, n))).unwrap();
                 x == zeros((batch, n, 4))
             })
         })
         .gives_each(NOT_FINITE, |x| {
             let embedding = Embedding::new(array![[x], [1.0]]).unwrap();
-            let answer = embedding.apply(array![[0, 1]].view()).unwrap();
+            let answer = embedding.apply(&array![[0, 1]]).unwrap();
             !answer[[0, 0, 0]].is_finite() && answer[[0, 1, 0]] == 1.0
         });
     table
@@ -221,25 +221,25 @@ fn chapter_8_parts(table: &mut Table) {
         .of("ch08_transformer::LayerNorm::fresh")
         .refuses("width 0", [0], || LayerNorm::<f64>::fresh(0))
         .gives("width 1", || {
-            norm(1).apply(all(7.0, (1, 2, 1)).view()).unwrap() == zeros((1, 2, 1))
+            norm(1).apply(&all(7.0, (1, 2, 1))).unwrap() == zeros((1, 2, 1))
         });
     table
         .of("ch08_transformer::LayerNorm::apply")
         .refuses("vectors of 3 for 4", [3, 4], || {
-            norm(4).apply(ones((1, 2, 3)).view())
+            norm(4).apply(&ones((1, 2, 3)))
         })
         .refuses("vectors of 0 for 4", [0, 4], || {
-            norm(4).apply(ones((1, 2, 0)).view())
+            norm(4).apply(&ones((1, 2, 0)))
         })
         .gives("empty", || {
-            norm(4).apply(ones((0, 2, 4)).view()).unwrap() == zeros((0, 2, 4))
-                && norm(4).apply(ones((2, 0, 4)).view()).unwrap() == zeros((2, 0, 4))
+            norm(4).apply(&ones((0, 2, 4))).unwrap() == zeros((0, 2, 4))
+                && norm(4).apply(&ones((2, 0, 4))).unwrap() == zeros((2, 0, 4))
         })
         .gives("equal numbers", || {
-            all_zero(&norm(4).apply(all(1e300, (1, 1, 4)).view()).unwrap())
+            all_zero(&norm(4).apply(&all(1e300, (1, 1, 4))).unwrap())
         })
         .gives_each(NOT_FINITE, |x| {
-            let answer = norm(4).apply(half_spoilt(x).view()).unwrap();
+            let answer = norm(4).apply(&half_spoilt(x)).unwrap();
             let spoilt = answer
                 .rows()
                 .into_iter()
@@ -249,14 +249,14 @@ fn chapter_8_parts(table: &mut Table) {
     table
         .of("ch08_transformer::LayerNorm::standardized")
         .refuses("vectors of 3 for 4", [3, 4], || {
-            norm(4).standardized(ones((1, 2, 3)).view())
+            norm(4).standardized(&ones((1, 2, 3)))
         })
         .gives("empty", || {
-            let (x, sigmas) = norm(4).standardized(ones((2, 0, 4)).view()).unwrap();
+            let (x, sigmas) = norm(4).standardized(&ones((2, 0, 4))).unwrap();
             (x.dim(), sigmas.dim()) == ((2, 0, 4), (2, 0))
         })
         .gives("equal numbers", || {
-            let (_, sigmas) = norm(4).standardized(all(-3.0, (1, 1, 4)).view()).unwrap();
+            let (_, sigmas) = norm(4).standardized(&all(-3.0, (1, 1, 4))).unwrap();
             sigmas[[0, 0]] == 1e-5_f64.sqrt()
         });
     table
@@ -283,31 +283,31 @@ fn chapter_8_parts(table: &mut Table) {
     table
         .of("ch08_transformer::FeedForward::apply")
         .refuses("vectors of 3 for 4", [3, 4], || {
-            network().apply(ones((1, 2, 3)).view())
+            network().apply(&ones((1, 2, 3)))
         })
         .refuses("6 inside for 5", [6, 5], move || {
-            wrong().apply(ones((1, 2, 4)).view())
+            wrong().apply(&ones((1, 2, 4)))
         })
         .gives("empty", || {
-            network().apply(ones((0, 2, 4)).view()).unwrap() == zeros((0, 2, 4))
+            network().apply(&ones((0, 2, 4))).unwrap() == zeros((0, 2, 4))
         })
         .gives_each([NAN, NEG_INFINITY], |x| {
-            let answer = network().apply(half_spoilt(x).view()).unwrap();
+            let answer = network().apply(&half_spoilt(x)).unwrap();
             !finite(&one(&answer, 0)) && finite(&one(&answer, 1))
         });
     table
         .of("ch08_transformer::FeedForward::apply_in_steps")
         .refuses("vectors of 3 for 4", [3, 4], || {
-            network().apply_in_steps(ones((1, 2, 3)).view())
+            network().apply_in_steps(&ones((1, 2, 3)))
         })
         .gives("an empty sequence", || {
-            let steps = network().apply_in_steps(ones((1, 0, 4)).view()).unwrap();
+            let steps = network().apply_in_steps(&ones((1, 0, 4))).unwrap();
             (steps.inner.dim(), steps.output.dim()) == ((1, 0, 6), (1, 0, 4))
         });
     table
         .of("ch08_transformer::FeedForwardSteps::output")
         .gives("nothing", || {
-            let steps = network().apply_in_steps(ones((1, 2, 4)).view()).unwrap();
+            let steps = network().apply_in_steps(&ones((1, 2, 4))).unwrap();
             Steps::output(&steps) == steps.output
         });
     residuals(table);
@@ -352,7 +352,7 @@ fn residuals(table: &mut Table) {
     for order in ORDERS {
         let call = move |x: Array3<f64>, network: FeedForward<f64>| {
             let mode = &mut Mode::Evaluation;
-            around(order).around(x.view(), mode, |x, _| network.apply_in_steps(x))
+            around(order).around(&x, mode, |x, _| network.apply_in_steps(x))
         };
         let wider = || FeedForward {
             outer: projection(6, 5),
@@ -371,7 +371,7 @@ fn residuals(table: &mut Table) {
             )
             .refuses(format!("{order:?}, a part that fails"), [9], move || {
                 let x = ones((1, 2, 4));
-                around(order).around(x.view(), &mut Mode::Evaluation, |_, _| {
+                around(order).around(&x, &mut Mode::Evaluation, |_, _| {
                     bail!("9 is too many") as Result<FeedForwardSteps<f64>>
                 })
             })
@@ -383,7 +383,7 @@ fn residuals(table: &mut Table) {
                 let residual = around(order).with_dropout(0.5).unwrap();
                 let x = ones((0, 2, 4));
                 let mode = &mut Mode::Training(&mut rng()) as &mut Mode;
-                let steps = residual.around(x.view(), mode, |x, _| network().apply_in_steps(x));
+                let steps = residual.around(&x, mode, |x, _| network().apply_in_steps(x));
                 steps.unwrap().output.is_empty()
             });
     }
@@ -393,7 +393,7 @@ fn chapter_8_layers(table: &mut Table) {
     let ask = |q: (usize, usize, usize), s: (usize, usize, usize), mask: &Mask| {
         let (queries, source) = (ones(q), ones(s));
         let mode = &mut Mode::Evaluation;
-        attend(&attention(), queries.view(), source.view(), mask, mode)
+        attend(&attention(), &queries, &source, mask, mode)
     };
     table
         .of("ch08_transformer::attend")
@@ -423,9 +423,9 @@ fn chapter_8_layers(table: &mut Table) {
             let steps = ask((1, 2, 4), (1, 3, 4), &everything()).unwrap();
             Steps::output(&steps) == steps.asked.output
         });
-    let encode = |x: Array3<f64>, mask: &Mask| encoder().layers[0].apply(x.view(), mask);
+    let encode = |x: Array3<f64>, mask: &Mask| encoder().layers[0].apply(&x, mask);
     let in_steps = |x: Array3<f64>, mask: &Mask| {
-        encoder().layers[0].apply_in_steps(x.view(), mask, &mut Mode::Evaluation)
+        encoder().layers[0].apply_in_steps(&x, mask, &mut Mode::Evaluation)
     };
     table
         .of("ch08_transformer::EncoderLayer::apply")
@@ -461,7 +461,7 @@ fn chapter_8_layers(table: &mut Table) {
         });
     let decode = |x: Array3<f64>, memory: Array3<f64>, masks: [Mask; 2]| {
         let (x, memory, [own, source]) = (x.view(), memory.view(), masks.each_ref());
-        decoder().layers[0].apply(x, memory, own, source)
+        decoder().layers[0].apply(&x, &memory, own, source)
     };
     let free = || [everything(), everything()];
     table
@@ -498,7 +498,7 @@ fn chapter_8_layers(table: &mut Table) {
         .refuses("a memory of 3 for 4", [3, 4], || {
             let (x, memory, mask) = (ones((1, 2, 4)), ones((1, 2, 3)), everything());
             let mode = &mut Mode::Evaluation;
-            decoder().layers[0].apply_in_steps(x.view(), memory.view(), &mask, &mask, mode)
+            decoder().layers[0].apply_in_steps(&x, &memory, &mask, &mask, mode)
         });
     stacks(table);
 }
@@ -506,7 +506,7 @@ fn chapter_8_layers(table: &mut Table) {
 fn stacks(table: &mut Table) {
     let encode = |encoder: Encoder<f64>, x: Array3<f64>| {
         let mode = &mut Mode::Evaluation;
-        whole(encoder.apply_in_steps(x.view(), &everything(), mode))
+        whole(encoder.apply_in_steps(&x, &everything(), mode))
     };
     let without_layers = || Encoder {
         layers: vec![],
@@ -540,7 +540,7 @@ fn stacks(table: &mut Table) {
         });
     let decode = |decoder: Decoder<f64>, x: Array3<f64>, memory: Array3<f64>| {
         let (mask, mode) = (everything(), &mut Mode::Evaluation);
-        whole(decoder.apply_in_steps(x.view(), memory.view(), &mask, &mask, mode))
+        whole(decoder.apply_in_steps(&x, &memory, &mask, &mask, mode))
     };
     table
         .of("ch08_transformer::Decoder::apply_in_steps")
@@ -692,19 +692,17 @@ fn chapter_8_models(table: &mut Table) {
     });
     table
         .of("ch08_transformer::Transformer::encode")
-        .refuses("token 7 of 7", [7, 7], || {
-            model().encode(array![[1, 7]].view())
-        })
+        .refuses("token 7 of 7", [7, 7], || model().encode(&array![[1, 7]]))
         .gives("empty", || {
             [(0, 0), (2, 0), (0, 3)].into_iter().all(|(batch, n)| {
-                model().encode(tokens((batch, n)).view()).unwrap() == zeros((batch, n, 4))
+                model().encode(&tokens((batch, n))).unwrap() == zeros((batch, n, 4))
             })
         })
         .gives("all padding", || {
-            finite(&model().encode(array![[PAD, PAD]].view()).unwrap())
+            finite(&model().encode(&array![[PAD, PAD]]).unwrap())
         });
     let decode = |target: Array2<u32>, memory: (usize, usize, usize), source: Array2<u32>| {
-        whole(model().decode(target.view(), ones(memory).view(), source.view()))
+        whole(model().decode(&target, &ones(memory), &source))
     };
     table
         .of("ch08_transformer::Transformer::decode")
@@ -743,7 +741,7 @@ fn chapter_8_models(table: &mut Table) {
             finite(&decode(tokens((1, 2)) * PAD, (1, 2, 4), tokens((1, 2)) * PAD).unwrap())
         });
     let apply = |source: Array2<u32>, target: Array2<u32>| {
-        whole(model().apply_in_steps(source.view(), target.view(), &mut Mode::Evaluation))
+        whole(model().apply_in_steps(&source, &target, &mut Mode::Evaluation))
     };
     table
         .of("ch08_transformer::Transformer::apply_in_steps")
@@ -771,7 +769,7 @@ fn classifier(table: &mut Table) {
             encoder: encoder(),
             classes: projection(4, 3),
         };
-        classifier.apply(tokens.view())
+        classifier.apply(&tokens)
     };
     table
         .of("ch08_transformer::Classifier::apply")
@@ -783,7 +781,7 @@ fn classifier(table: &mut Table) {
                 encoder: encoder(),
                 classes: projection(5, 3),
             };
-            classifier.apply(tokens((1, 2)).view())
+            classifier.apply(&tokens((1, 2)))
         })
         .gives("no text", move || {
             classify(tokens((0, 2))).unwrap().dim() == (0, 3)
@@ -805,17 +803,13 @@ fn chapter_8_study(table: &mut Table) {
         });
     table
         .of("ch08_transformer::likeness")
-        .refuses("no sequence", [0; 0], || likeness(ones((0, 2, 4)).view()))
-        .refuses("no vector", [0; 0], || likeness(ones((1, 0, 4)).view()))
+        .refuses("no sequence", [0; 0], || likeness(&ones((0, 2, 4))))
+        .refuses("no vector", [0; 0], || likeness(&ones((1, 0, 4))))
         .gives("one vector", || {
-            likeness(all(NAN, (1, 1, 4)).view()).unwrap() == 1.0
+            likeness(&all(NAN, (1, 1, 4))).unwrap() == 1.0
         })
-        .gives("zeros", || {
-            likeness(zeros((1, 3, 4)).view()).unwrap() == 0.0
-        })
-        .gives("NaN", || {
-            likeness(all(NAN, (1, 3, 4)).view()).unwrap().is_nan()
-        });
+        .gives("zeros", || likeness(&zeros((1, 3, 4))).unwrap() == 0.0)
+        .gives("NaN", || likeness(&all(NAN, (1, 3, 4))).unwrap().is_nan());
     let of = |sizes: [usize; 4]| collapse(sizes, true, &mut rng());
     table
         .of("ch08_transformer::collapse")
@@ -845,25 +839,18 @@ fn chapter_9_backward(table: &mut Table) {
     table
         .of("ch09_training::backward::softmax")
         .refuses("2 weights, 3 gradients", [2, 3], || {
-            backward::softmax(ones(2).view(), ones(3).view())
+            backward::softmax(&ones(2), &ones(3))
         })
         .gives("empty", || {
-            backward::softmax(ones(0).view(), ones(0).view())
-                .unwrap()
-                .is_empty()
+            backward::softmax(&ones(0), &ones(0)).unwrap().is_empty()
         })
         .gives_each(NOT_FINITE, |x| {
-            let d = backward::softmax(array![0.5, 0.5].view(), array![x, 1.0].view());
+            let d = backward::softmax(&array![0.5, 0.5], &array![x, 1.0]);
             d.unwrap().iter().all(|d| !d.is_finite())
         });
     type Shape = (usize, usize, usize, usize);
     let masked = |weights: Shape, kept: Shape, d_kept: Shape, mask: &Mask| {
-        backward::masked_softmax(
-            ones(weights).view(),
-            ones(kept).view(),
-            ones(d_kept).view(),
-            mask,
-        )
+        backward::masked_softmax(&ones(weights), &ones(kept), &ones(d_kept), mask)
     };
     let (one, two) = ((1, 2, 3, 4), (1, 2, 3, 5));
     table
@@ -885,7 +872,7 @@ fn chapter_9_backward(table: &mut Table) {
             let nothing = Mask::from_fn((1, 1, 1, 1), |_, _, _, _| false);
             let of = all(NAN, (1, 1, 2, 2));
             let weights = zeros((1, 1, 2, 2));
-            let d = backward::masked_softmax(weights.view(), weights.view(), of.view(), &nothing);
+            let d = backward::masked_softmax(&weights, &weights, &of, &nothing);
             all_zero(&d.unwrap())
         })
         .gives("empty", move || {
@@ -895,12 +882,7 @@ fn chapter_9_backward(table: &mut Table) {
                 .is_empty()
         });
     let sum = |weights: Shape, values: Shape, d_output: Shape, mask: &Mask| {
-        backward::weighted_sum(
-            ones(weights).view(),
-            ones(values).view(),
-            mask,
-            ones(d_output).view(),
-        )
+        backward::weighted_sum(&ones(weights), &ones(values), mask, &ones(d_output))
     };
     table
         .of("ch09_training::backward::weighted_sum")
@@ -930,18 +912,11 @@ fn chapter_9_backward(table: &mut Table) {
             let values = array![[[[1.0], [NAN]]]];
             let weights = array![[[[1.0, 0.0]]]];
             let d_output = ones((1, 1, 1, 1));
-            let (_, d_v) =
-                backward::weighted_sum(weights.view(), values.view(), &hidden, d_output.view())
-                    .unwrap();
+            let (_, d_v) = backward::weighted_sum(&weights, &values, &hidden, &d_output).unwrap();
             d_v == array![[[[1.0], [0.0]]]]
         });
     let scores = |queries: Shape, keys: Shape, d_scores: Shape, mask: &Mask| {
-        backward::scaled_scores(
-            ones(queries).view(),
-            ones(keys).view(),
-            mask,
-            ones(d_scores).view(),
-        )
+        backward::scaled_scores(&ones(queries), &ones(keys), mask, &ones(d_scores))
     };
     table
         .of("ch09_training::backward::scaled_scores")
@@ -967,8 +942,7 @@ fn chapter_9_backward(table: &mut Table) {
             let keys = array![[[[1.0], [NAN]]]];
             let d_scores = array![[[[1.0, 0.0]]]];
             let queries = ones((1, 1, 1, 1));
-            let d = backward::scaled_scores(queries.view(), keys.view(), &hidden, d_scores.view())
-                .unwrap();
+            let d = backward::scaled_scores(&queries, &keys, &hidden, &d_scores).unwrap();
             d.0 == ones((1, 1, 1, 1)) && d.1 == array![[[[1.0], [0.0]]]]
         });
     backward_parts(table);
@@ -976,12 +950,7 @@ fn chapter_9_backward(table: &mut Table) {
 
 fn backward_parts(table: &mut Table) {
     let project = |x: (usize, usize, usize), d_y: (usize, usize, usize), mut gradient| {
-        backward::projection(
-            &projection(2, 3),
-            ones(x).view(),
-            ones(d_y).view(),
-            &mut gradient,
-        )
+        backward::projection(&projection(2, 3), &ones(x), &ones(d_y), &mut gradient)
     };
     table
         .of("ch09_training::backward::projection")
@@ -1005,16 +974,16 @@ fn backward_parts(table: &mut Table) {
         });
     let attend_back = |d_output: (usize, usize, usize), mask: &Mask, mut gradient| {
         let (x, mode) = (ones((1, 3, 4)), &mut Mode::Evaluation);
-        let steps = attend(&attention(), x.view(), x.view(), &everything(), mode).unwrap();
+        let steps = attend(&attention(), &x, &x, &everything(), mode).unwrap();
         let (x, d_output) = (x.view(), ones(d_output));
         let (memory, asked) = (&steps.source, &steps.asked);
         backward::multi_head(
             &attention(),
-            [x, x],
+            [&x, &x],
             memory,
             asked,
             mask,
-            d_output.view(),
+            &d_output,
             &mut gradient,
         )
     };
@@ -1034,7 +1003,7 @@ fn backward_parts(table: &mut Table) {
             attend_back((1, 3, 4), &everything(), attention()).is_ok()
         });
     let norm_back = |x: Array3<f64>, d_y: Array3<f64>, mut gradient| {
-        backward::layer_norm(&norm(4), x.view(), d_y.view(), &mut gradient)
+        backward::layer_norm(&norm(4), &x, &d_y, &mut gradient)
     };
     table
         .of("ch09_training::backward::layer_norm")
@@ -1079,14 +1048,8 @@ fn backward_parts(table: &mut Table) {
         .gives("NaN", || backward::slope(Activation::Gelu, NAN).is_nan());
     let network_back =
         |x: (usize, usize, usize), d: (usize, usize, usize), mut gradient: FeedForward<f64>| {
-            let steps = network().apply_in_steps(ones((1, 2, 4)).view()).unwrap();
-            backward::feed_forward(
-                &network(),
-                ones(x).view(),
-                &steps,
-                ones(d).view(),
-                &mut gradient,
-            )
+            let steps = network().apply_in_steps(&ones((1, 2, 4))).unwrap();
+            backward::feed_forward(&network(), &ones(x), &steps, &ones(d), &mut gradient)
         };
     table
         .of("ch09_training::backward::feed_forward")
@@ -1104,7 +1067,7 @@ fn backward_parts(table: &mut Table) {
         });
     let embed_back = |tokens: Array2<u32>, d_x: (usize, usize, usize), rows: usize| {
         let of = |rows: usize| Embedding::new(ones((rows, 4))).unwrap();
-        backward::embedding(&of(3), tokens.view(), ones(d_x).view(), &mut of(rows))
+        backward::embedding(&of(3), &tokens, &ones(d_x), &mut of(rows))
     };
     table
         .of("ch09_training::backward::embedding")
@@ -1130,13 +1093,13 @@ fn chapter_9_layers(table: &mut Table) {
             let x = ones((1, 2, 4));
             let mode = &mut Mode::Evaluation;
             let steps = around(order)
-                .around(x.view(), mode, |x, _| network().apply_in_steps(x))
+                .around(&x, mode, |x, _| network().apply_in_steps(x))
                 .unwrap();
             let mut gradient = Residual::new(norm(width), order);
             layers::residual(
                 &around(order),
                 &steps,
-                ones(d_output).view(),
+                &ones(d_output),
                 &mut gradient,
                 |_| Ok(ones(d_inside)),
             )
@@ -1158,9 +1121,9 @@ fn chapter_9_layers(table: &mut Table) {
         let residual = around(NormOrder::Pre);
         let mode = &mut Mode::Evaluation;
         let steps = residual
-            .around(x.view(), mode, |x, _| network().apply_in_steps(x))
+            .around(&x, mode, |x, _| network().apply_in_steps(x))
             .unwrap();
-        layers::residual(&residual, &steps, x.view(), &mut residual.clone(), |_| {
+        layers::residual(&residual, &steps, &x, &mut residual.clone(), |_| {
             bail!("9 is too many")
         })
     });
@@ -1168,15 +1131,9 @@ fn chapter_9_layers(table: &mut Table) {
         let layer = &encoder().layers[0];
         let mode = &mut Mode::Evaluation;
         let steps = layer
-            .apply_in_steps(ones((1, 2, 4)).view(), &everything(), mode)
+            .apply_in_steps(&ones((1, 2, 4)), &everything(), mode)
             .unwrap();
-        layers::encoder_layer(
-            layer,
-            &steps,
-            mask,
-            ones(d_output).view(),
-            &mut blank(layer),
-        )
+        layers::encoder_layer(layer, &steps, mask, &ones(d_output), &mut blank(layer))
     };
     table
         .of("ch09_training::layers::encoder_layer")
@@ -1196,16 +1153,16 @@ fn chapter_9_layers(table: &mut Table) {
         let layer = &decoder().layers[0];
         let (x, mask, mode) = (ones((1, 2, 4)), everything(), &mut Mode::Evaluation);
         let steps = layer
-            .apply_in_steps(x.view(), ones((1, 3, 4)).view(), &mask, &mask, mode)
+            .apply_in_steps(&x, &ones((1, 3, 4)), &mask, &mask, mode)
             .unwrap();
         let memory = ones(memory);
-        let memory = (memory.view(), &mut ones(d_memory));
+        let memory = (&*memory, &mut ones(d_memory));
         layers::decoder_layer(
             layer,
             &steps,
             memory,
             masks.each_ref(),
-            ones(d_output).view(),
+            &ones(d_output),
             &mut blank(layer),
         )
     };
@@ -1237,13 +1194,11 @@ fn chapter_9_layers(table: &mut Table) {
         let model = model();
         let made = [tokens((1, 3)), tokens((1, 2))];
         let mode = &mut Mode::Evaluation;
-        let steps = model
-            .apply_in_steps(made[0].view(), made[1].view(), mode)
-            .unwrap();
+        let steps = model.apply_in_steps(&made[0], &made[1], mode).unwrap();
         let mut gradient = blank(&model);
         change(&mut gradient);
-        let tokens = [source.view(), target.view()];
-        layers::transformer(&model, tokens, &steps, ones(d_logits).view(), &mut gradient)
+        let (tokens, d_logits) = ([&*source, &*target], ones(d_logits));
+        layers::transformer(&model, tokens, &steps, &d_logits, &mut gradient)
     };
     let fitting = move |change| back(tokens((1, 3)), tokens((1, 2)), (1, 2, 6), change);
     table
@@ -1271,7 +1226,7 @@ fn chapter_9_layers(table: &mut Table) {
 
 fn chapter_9_loss_and_steps(table: &mut Table) {
     let of = |logits: Array3<f64>, targets: Array2<u32>, smoothing: f64| {
-        loss::cross_entropy(logits.view(), targets.view(), PAD, smoothing)
+        loss::cross_entropy(&logits, &targets, PAD, smoothing)
     };
     let mut entropy = table
         .of("ch09_training::loss::cross_entropy")

@@ -37,7 +37,7 @@ fn parts<F: NdFloat>(input: &Input) {
     fitting("LayerNorm::new", LayerNorm::new(gain, shift, eps), fits);
     let norm = LayerNorm::<F>::fresh(width);
     if let Some(norm) = fitting("LayerNorm::fresh", norm, width > 0) {
-        let answer = norm.apply(x.view());
+        let answer = norm.apply(&x);
         if let Some(answer) = fitting("LayerNorm::apply", answer, d == width) {
             whole("LayerNorm::apply", &answer, (batch, n, d), fine);
         }
@@ -47,7 +47,7 @@ fn parts<F: NdFloat>(input: &Input) {
         activation: [Activation::Relu, Activation::Gelu][n % 2],
         outer: Projection::from(input.array(2, (input.values.d, width))),
     };
-    let answer = network.apply(x.view());
+    let answer = network.apply(&x);
     let fits = d == width && other == input.values.d;
     if let Some(answer) = fitting("FeedForward::apply", answer, fits) {
         let fine = moderate(input.numbers.iter().copied());
@@ -58,7 +58,7 @@ fn parts<F: NdFloat>(input: &Input) {
     let table: Array2<F> = input.array(3, (other, d));
     let fine = all_moderate(&table);
     if let Some(embedding) = fitting("Embedding::new", Embedding::new(table), d > 0) {
-        let answer = embedding.apply(tokens.view());
+        let answer = embedding.apply(&tokens);
         if let Some(answer) = fitting("Embedding::apply", answer, known) {
             whole("Embedding::apply", &answer, (batch, n, d), fine);
         }
@@ -68,7 +68,7 @@ fn parts<F: NdFloat>(input: &Input) {
     let known = tokens
         .iter()
         .all(|&token| token == PAD || (token as usize) < other);
-    let loss = cross_entropy(logits.view(), tokens.view(), PAD, input.factor);
+    let loss = cross_entropy(&logits, &tokens, PAD, input.factor);
     let fits = real && known && (0.0..=1.0).contains(&input.factor);
     if let Some(loss) = fitting("cross_entropy", loss, fits) {
         whole(
@@ -126,7 +126,7 @@ fn models<F: NdFloat>(input: &Input) {
         && known(&target, input.values.d)
         && (batch == keys.batch || model.decoder.layers.is_empty());
     for mode in [&mut Mode::Evaluation, &mut Mode::Training(rng)] {
-        let steps = model.apply_in_steps(source.view(), target.view(), mode);
+        let steps = model.apply_in_steps(&source, &target, mode);
         if let Some(steps) = fitting("Transformer::apply_in_steps", steps, fits) {
             let shape = (keys.batch, m, input.values.d);
             whole("Transformer::apply_in_steps", &steps.logits, shape, true);
@@ -154,17 +154,17 @@ fn backwards<F: NdFloat>(input: &Input) {
     let d_output: Array4<F> = input.array(4, (batch, heads, m, input.other));
     let mask_fits = mask.fit(shape).is_ok();
     let fine = moderate(input.numbers.iter().copied());
-    let answer = backward::masked_softmax(weights.view(), weights.view(), weights.view(), &mask);
+    let answer = backward::masked_softmax(&weights, &weights, &weights, &mask);
     if let Some(answer) = fitting("backward::masked_softmax", answer, mask_fits) {
         whole("backward::masked_softmax", &answer, shape, fine);
     }
-    let answer = backward::weighted_sum(weights.view(), v.view(), &mask, d_output.view());
+    let answer = backward::weighted_sum(&weights, &v, &mask, &d_output);
     let fits = mask_fits && (batch, heads, n) == (values.batch, values.heads, values.rows);
     if let Some((d_a, d_v)) = fitting("backward::weighted_sum", answer, fits) {
         whole("backward::weighted_sum", &d_a, shape, fine);
         whole("backward::weighted_sum", &d_v, v.dim(), fine);
     }
-    let answer = backward::scaled_scores(q.view(), k.view(), &mask, weights.view());
+    let answer = backward::scaled_scores(&q, &k, &mask, &weights);
     let fits = mask_fits && d > 0 && (batch, heads, d) == (keys.batch, keys.heads, keys.d);
     if let Some((d_q, d_k)) = fitting("backward::scaled_scores", answer, fits) {
         whole("backward::scaled_scores", &d_q, q.dim(), fine);

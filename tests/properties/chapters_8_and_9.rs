@@ -30,9 +30,9 @@ fn normed() -> impl Strategy<Value = (Array3<f64>, LayerNorm<f64>)> {
 #[test]
 fn layer_norm_standardizes() {
     check(normed(), |(x, norm)| {
-        let (standardized, sigmas) = norm.standardized(x.view()).unwrap();
+        let (standardized, sigmas) = norm.standardized(&x).unwrap();
         let plain = LayerNorm::<f64>::fresh(x.dim().2).unwrap();
-        let plain = plain.standardized(x.view()).unwrap().0;
+        let plain = plain.standardized(&x).unwrap().0;
         let rows = standardized.rows().into_iter().zip(x.rows());
         for ((found, x), &sigma) in rows.zip(&sigmas) {
             let d = x.len() as f64;
@@ -52,15 +52,15 @@ fn layer_norm_standardizes() {
             }
         }
         let expected = standardized * norm.gain() + norm.shift();
-        assert_same(&norm.apply(x.view()).unwrap(), &expected);
+        assert_same(&norm.apply(&x).unwrap(), &expected);
     });
 }
 
 #[test]
 fn layer_norm_does_not_notice_a_shift() {
     check((normed(), number()), |((x, norm), shift)| {
-        let moved = norm.apply((&x + shift).view()).unwrap();
-        assert_within(1e-8, &moved, &norm.apply(x.view()).unwrap());
+        let moved = norm.apply(&(&x + shift)).unwrap();
+        assert_within(1e-8, &moved, &norm.apply(&x).unwrap());
     });
 }
 
@@ -81,14 +81,14 @@ fn a_shortcut_passes_what_the_part_adds() {
         };
         let residual = Residual::new(norm.clone(), order);
         let mode = &mut Mode::Evaluation;
-        let steps = residual.around(x.view(), mode, |x, _| network.apply_in_steps(x));
+        let steps = residual.around(&x, mode, |x, _| network.apply_in_steps(x));
         let found = steps.unwrap().output;
         let expected = if is_pre {
-            let inside = norm.apply(x.view()).unwrap();
-            &x + &network.apply(inside.view()).unwrap()
+            let inside = norm.apply(&x).unwrap();
+            &x + &network.apply(&inside).unwrap()
         } else {
-            let sum = &x + &network.apply(x.view()).unwrap();
-            norm.apply(sum.view()).unwrap()
+            let sum = &x + &network.apply(&x).unwrap();
+            norm.apply(&sum).unwrap()
         };
         assert_near(&found, &expected);
     });
@@ -119,7 +119,7 @@ fn model() -> impl Strategy<Value = Transformer<f64>> {
 
 fn logits(model: &Transformer<f64>, source: &Array2<u32>, target: &Array2<u32>) -> Array3<f64> {
     let mode = &mut Mode::Evaluation;
-    let steps = model.apply_in_steps(source.view(), target.view(), mode);
+    let steps = model.apply_in_steps(source, target, mode);
     steps.unwrap().logits
 }
 
@@ -161,8 +161,8 @@ fn appended_padding_changes_nothing() {
     check(inputs, |(model, (source, target), more)| {
         let padded = longer(&source, more);
         let (memory, of_padded) = (
-            model.encode(source.view()).unwrap(),
-            model.encode(padded.view()).unwrap(),
+            model.encode(&source).unwrap(),
+            model.encode(&padded).unwrap(),
         );
         let n = source.ncols();
         assert_within(1e-9, &of_padded.slice(s![.., ..n, ..]), &memory);
@@ -177,8 +177,8 @@ fn appended_padding_changes_nothing() {
             encoder: model.encoder.clone(),
             classes: model.output.clone(),
         };
-        let classes = classifier.apply(target.view()).unwrap();
-        let of_longer = classifier.apply(longer(&target, more).view()).unwrap();
+        let classes = classifier.apply(&target).unwrap();
+        let of_longer = classifier.apply(&longer(&target, more)).unwrap();
         assert_within(1e-9, &of_longer, &classes);
     });
 }
@@ -188,7 +188,7 @@ fn an_embedding_gives_rows_times_the_root_of_the_width() {
     let table = (1..6_usize).prop_flat_map(|width| array((3, width)));
     check((table, tokens()), |(table, tokens)| {
         let embedding = Embedding::new(table.clone()).unwrap();
-        let x = embedding.apply(tokens.view()).unwrap();
+        let x = embedding.apply(&tokens).unwrap();
         let root = (table.ncols() as f64).sqrt();
         for ((b, i), &token) in tokens.indexed_iter() {
             let expected = table.row(token as usize).mapv(|x| x * root);
@@ -205,7 +205,7 @@ fn cross_entropy_is_not_negative_and_its_gradient_sums_to_0() {
     });
     let inputs = (scores, 0.0..=1.0_f64, poison());
     check(inputs, |((mut logits, targets), smoothing, poison)| {
-        let loss = cross_entropy(logits.view(), targets.view(), PAD, smoothing);
+        let loss = cross_entropy(&logits, &targets, PAD, smoothing);
         let counted = targets.iter().filter(|&&token| token != PAD).count();
         assert_eq!(loss.is_ok(), counted > 0);
         let Ok(loss) = loss else { return };
@@ -220,7 +220,7 @@ fn cross_entropy_is_not_negative_and_its_gradient_sums_to_0() {
                 logits.fill(poison);
             }
         }
-        let again = cross_entropy(logits.view(), targets.view(), PAD, smoothing);
+        let again = cross_entropy(&logits, &targets, PAD, smoothing);
         assert_eq!(again.unwrap(), loss);
     });
 }
@@ -284,9 +284,9 @@ fn the_first_step_of_adam_is_as_long_as_the_rate() {
 fn softmax_backwards_is_the_product_with_the_jacobian() {
     let rows = (0..7_usize).prop_flat_map(|n| (array(n), array(n)));
     check(rows, |(scores, d_weights)| {
-        let weights = softmax(scores.view());
-        let found = backward::softmax(weights.view(), d_weights.view()).unwrap();
-        let expected = softmax_jacobian(weights.view()).t().dot(&d_weights);
+        let weights = softmax(&scores);
+        let found = backward::softmax(&weights, &d_weights).unwrap();
+        let expected = softmax_jacobian(&weights).t().dot(&d_weights);
         assert_near(&found, &expected);
         assert!(found.sum().abs() < 1e-12);
     });

@@ -20,13 +20,13 @@ fn answers<F: NdFloat + Default>(
     let (n, d_v) = (k.dim().2, v.dim().3);
     let visible = Visible::everything().and(mask);
     let mut answers = Vec::new();
-    let whole = batched_attention(q, k, v, mask).unwrap();
+    let whole = batched_attention(&q, &k, &v, mask).unwrap();
     answers.push(("chapter 4".to_owned(), whole.output));
     for parts in [1, 2, 3, n + 1] {
         for (name, answer) in [
-            ("tiles", tiled_attention(q, k, v, &visible, parts)),
-            ("workers", spread_attention(q, k, v, &visible, parts)),
-            ("a ring", ring_attention(q, k, v, &visible, parts)),
+            ("tiles", tiled_attention(&q, &k, &v, &visible, parts)),
+            ("workers", spread_attention(&q, &k, &v, &visible, parts)),
+            ("a ring", ring_attention(&q, &k, &v, &visible, parts)),
         ] {
             answers.push((format!("{name} of {parts}"), answer.unwrap()));
         }
@@ -34,9 +34,9 @@ fn answers<F: NdFloat + Default>(
     let mut cache = KeyValueCache::new(batch, heads, n, (d_k, d_v));
     for j in 0..n {
         let place = s![.., .., j..j + 1, ..];
-        cache.extend(k.slice(place), v.slice(place)).unwrap();
+        cache.extend(&k.slice(place), &v.slice(place)).unwrap();
     }
-    let cached = cache.ask(q, mask).unwrap().output;
+    let cached = cache.ask(&q, mask).unwrap().output;
     answers.push(("a cache".to_owned(), cached));
     let shape = (batch, heads, m, n);
     let allowed = mask.fit(shape).unwrap().to_owned().into_dyn();
@@ -58,7 +58,7 @@ fn every_answer([q, k, v]: [&Array4<f32>; 3], mask: &Mask) -> Vec<(String, Array
     let mut answers = answers(inputs, mask);
     let [q, k, v] = inputs;
     let visible = Visible::everything().and(mask);
-    let fast = fast_attention(q, k, v, &visible).unwrap();
+    let fast = fast_attention(&q, &k, &v, &visible).unwrap();
     answers.push(("the fast path".to_owned(), fast));
     answers
 }

@@ -38,11 +38,11 @@ pub fn angle_of(query: [f64; 2]) -> Result<Picture> {
         query[1]
     );
     let length = |v: ArrayView1<f64>| v.dot(&v).sqrt();
-    let cosines = cosine_scores(queries.view(), keys.view())?;
+    let cosines = cosine_scores(&queries, &keys)?;
     let scores: Vec<f64> = keys
         .rows()
         .into_iter()
-        .map(|key| dot_score(query, key))
+        .map(|key| dot_score(&query, &key))
         .collect::<Result<_>>()?;
     let says: Vec<_> = scores
         .iter()
@@ -220,7 +220,7 @@ fn reach(from: Point, direction: [f64; 2]) -> Point {
 /// How E = QKᵀ is laid out: a row of Q and a column of Kᵀ meet in a cell of E.
 pub(crate) fn product() -> Result<Picture> {
     let (queries, keys) = second_example();
-    let scores = alignment_scores(queries.view(), keys.view())?;
+    let scores = alignment_scores(&queries, &keys)?;
     let ((m, d_k), n) = (queries.dim(), keys.nrows());
     let (i, j) = (0, 2);
     let terms: Vec<_> = queries
@@ -314,7 +314,7 @@ pub(crate) fn product() -> Result<Picture> {
 /// The four scores of the first query as bars.
 pub(crate) fn scores() -> Result<Picture> {
     let (queries, keys) = first_example();
-    let scores = alignment_scores(queries.view(), keys.view())?;
+    let scores = alignment_scores(&queries, &keys)?;
     let scores = scores.row(0).to_vec();
     let said: Vec<_> = scores.iter().map(|&e| number(e, 2)).collect();
     let alt = format!(
@@ -346,7 +346,7 @@ pub(crate) fn scores() -> Result<Picture> {
 /// All scores of the second example as a grid.
 pub(crate) fn grid() -> Result<Picture> {
     let (queries, keys) = second_example();
-    let scores = alignment_scores(queries.view(), keys.view())?;
+    let scores = alignment_scores(&queries, &keys)?;
     let (rows, columns) = (numbered("q", queries.nrows()), numbered("k", keys.nrows()));
     let rows: Vec<_> = rows.iter().map(String::as_str).collect();
     let columns: Vec<_> = columns.iter().map(String::as_str).collect();

@@ -15,9 +15,7 @@ use crate::style::{Colour, number, numbered, sub, sup};
 /// The scores of the first example's only query.
 fn first_scores() -> Result<Array1<f64>> {
     let (queries, keys) = first_example();
-    Ok(alignment_scores(queries.view(), keys.view())?
-        .row(0)
-        .to_owned())
+    Ok(alignment_scores(&queries, &keys)?.row(0).to_owned())
 }
 
 fn list(values: impl IntoIterator<Item = f64>, decimals: usize) -> String {
@@ -28,7 +26,7 @@ fn list(values: impl IntoIterator<Item = f64>, decimals: usize) -> String {
 /// The first example's scores, and the weights the softmax makes of them.
 pub(crate) fn weights() -> Result<Picture> {
     let scores = first_scores()?;
-    weights_of(&scores.to_vec(), &softmax(scores.view()).to_vec())
+    weights_of(&scores.to_vec(), &softmax(&scores).to_vec())
 }
 
 /// Scores above, and below them the weights that were made of them.
@@ -108,7 +106,7 @@ pub(crate) fn temperature() -> Result<Picture> {
         (scores[0] - scores[3]).abs() < 1e-12,
         "k1 and k4 no longer tie, but share one curve"
     );
-    let at = |tau: f64| softmax_with_temperature(scores.view(), tau);
+    let at = |tau: f64| softmax_with_temperature(&scores, tau);
     let (cold, one, hot) = (at(0.1)?, at(1.0)?, at(10.0)?);
     let alt = format!(
         "The four weights against the temperature τ. At 0.1 they are {}, at 1 {}, at 10 {}: the lower \
@@ -174,7 +172,7 @@ pub(crate) fn temperature() -> Result<Picture> {
 pub(crate) fn mixture() -> Result<Picture> {
     let values = word_values();
     let scores = first_scores()?;
-    let attention = attend(scores.view().insert_axis(Axis(0)), values.view())?;
+    let attention = attend(&scores.view().insert_axis(Axis(0)), &values)?;
     mixture_of(&attention, values.view())
 }
 
@@ -257,7 +255,7 @@ pub fn mixture_of(attention: &Attention<f64>, values: ArrayView2<f64>) -> Result
 pub(crate) fn overflow() -> Result<Picture> {
     let fails = (1..=200)
         .find(|&score| {
-            naive_softmax(array![score as f32, 0.0].view())
+            naive_softmax(&array![score as f32, 0.0])
                 .iter()
                 .any(|a| a.is_nan())
         })

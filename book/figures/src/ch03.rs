@@ -171,8 +171,8 @@ fn compare(
 /// The first example's weights without the scale and with it.
 pub(crate) fn scaled() -> Result<Picture> {
     let (queries, keys) = first_example();
-    let unscaled = attention_weights(alignment_scores(queries.view(), keys.view())?.view());
-    let scaled = attention_weights(scaled_scores(queries.view(), keys.view())?.view());
+    let unscaled = attention_weights(&alignment_scores(&queries, &keys)?);
+    let scaled = attention_weights(&scaled_scores(&queries, &keys)?);
     scaled_of(
         &unscaled.row(0).to_vec(),
         &scaled.row(0).to_vec(),

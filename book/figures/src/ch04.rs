@@ -26,7 +26,7 @@ fn count(allowed: &Array2<bool>) -> usize {
 pub(crate) fn padding() -> Result<Picture> {
     let tokens = example_tokens();
     let (batch, n) = tokens.dim();
-    let mask = Mask::padding_of_tokens(tokens.view(), PAD);
+    let mask = Mask::padding_of_tokens(&tokens, PAD);
     let rows: Vec<_> = (0..batch)
         .map(|b| allowed(&mask, batch, b, (1, n)))
         .collect::<Result<_>>()?;
@@ -171,10 +171,7 @@ pub(crate) fn both() -> Result<Picture> {
     let tokens = example_tokens();
     let (batch, n) = tokens.dim();
     let b = batch - 1;
-    let (causal, padding) = (
-        Mask::causal(n, n),
-        Mask::padding_of_tokens(tokens.view(), PAD),
-    );
+    let (causal, padding) = (Mask::causal(n, n), Mask::padding_of_tokens(&tokens, PAD));
     let both = (&causal & &padding)?;
     let grids: Vec<_> = [&causal, &padding, &both]
         .into_iter()
@@ -299,7 +296,7 @@ pub(crate) fn window() -> Result<Picture> {
 /// forbidden and when all are.
 pub(crate) fn fill() -> Result<Picture> {
     let (queries, keys) = first_example();
-    let scores = alignment_scores(queries.view(), keys.view())?;
+    let scores = alignment_scores(&queries, &keys)?;
     let n = scores.ncols();
     let fill = -1e9;
     let behind = |mask: &Mask| -> Result<[Vec<f64>; 2]> {
@@ -312,8 +309,8 @@ pub(crate) fn fill() -> Result<Picture> {
         });
         let four = scores.view().insert_axis(Axis(0)).insert_axis(Axis(0));
         Ok([
-            masked_softmax(four, mask)?.iter().copied().collect(),
-            attention_weights(filled.view()).iter().copied().collect(),
+            masked_softmax(&four, mask)?.iter().copied().collect(),
+            attention_weights(&filled).iter().copied().collect(),
         ])
     };
     let one = behind(&Mask::padding(&[n - 1], n)?)?;

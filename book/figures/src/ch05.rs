@@ -20,7 +20,7 @@ pub(crate) fn split() -> Result<Picture> {
     let (n, heads, d) = (3, HEADS.len(), 2);
     let x = Array1::range(1.0, (n * heads * d + 1) as f64, 1.0)
         .into_shape_with_order((n, heads * d))?;
-    let right = split_heads(x.view().insert_axis(Axis(0)), heads)?;
+    let right = split_heads(&x.view().insert_axis(Axis(0)), heads)?;
     let right: Array3<f64> = right.index_axis_move(Axis(0), 0);
     let wrong = x.to_shape((heads, n, d))?.to_owned();
     // The token and the half of its row in which a number stood.
@@ -163,7 +163,7 @@ pub(crate) fn heads() -> Result<Picture> {
     let first = |word: &str| words.iter().position(|w| *w == word).unwrap_or_default();
     let (attention, x) = hand_made(&words.map(first), 2)?;
     let x = x.insert_axis(Axis(0));
-    let answer = attention.attend(x.view(), x.view(), x.view(), &Mask::everything())?;
+    let answer = attention.attend(&x, &x, &x, &Mask::everything())?;
     heads_of(&words, &answer, None)
 }
 
@@ -323,7 +323,7 @@ pub fn heads_of(
 /// What the asker of the chapter's example hears of a giver's and a receiver's amount.
 fn ask_roles(attention: &MultiHeadAttention<f64>, [giver, receiver]: [f64; 2]) -> Result<Vec<f64>> {
     let x = giver_and_receiver(giver, receiver);
-    let answer = attention.attend(x.view(), x.view(), x.view(), &Mask::everything())?;
+    let answer = attention.attend(&x, &x, &x, &Mask::everything())?;
     let asker = answer.output.index_axis(Axis(0), 0).row(0).to_owned();
     // Beyond nine digits stands what a softmax leaves for the other keys.
     Ok(asker.mapv(|x| (x * 1e9).round() / 1e9 + 0.0).to_vec())

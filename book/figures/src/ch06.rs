@@ -18,7 +18,7 @@ use crate::style::{Colour, HEAT, number, short, sup};
 fn weights(mask: &Mask) -> Result<(Array2<f64>, Array2<bool>)> {
     let (tokens, x) = sentence();
     let n = tokens.len();
-    let answer = self_attention(&wants_meet_offers(), x.view().insert_axis(Axis(0)), mask)?;
+    let answer = self_attention(&wants_meet_offers(), &x.view().insert_axis(Axis(0)), mask)?;
     let weights = answer.weights.slice(s![0, 0, .., ..]).to_owned();
     let allowed = mask.fit((1, 1, n, n))?.slice(s![0, 0, .., ..]).to_owned();
     Ok((weights, allowed))
@@ -183,9 +183,9 @@ fn turned_score(
 ) -> Result<f64> {
     let turn = |x: ArrayView1<f64>, at| {
         let four = x.to_shape((1, 1, 1, x.len()))?;
-        anyhow::Ok(rotate(four.view(), &[at])?.into_flat())
+        anyhow::Ok(rotate(&four, &[at])?.into_flat())
     };
-    dot_score(turn(query, query_at)?.view(), turn(key, key_at)?.view())
+    dot_score(&turn(query, query_at)?, &turn(key, key_at)?)
 }
 
 /// Scores under rotary positions, against the distance of query and key.

@@ -16,14 +16,14 @@ pub(crate) fn alignment() -> Result<Picture> {
     let mask = Mask::padding(&[n - 1], n)?;
     let answer = cross_attention(
         &plain_head(),
-        decoder.view().insert_axis(Axis(0)),
-        memory.view().insert_axis(Axis(0)),
+        &decoder.view().insert_axis(Axis(0)),
+        &memory.view().insert_axis(Axis(0)),
         &mask,
     )?;
     let weights = answer.weights.slice(s![0, 0, .., ..]);
     let allowed = mask.fit((1, 1, m, n))?;
     let allowed = allowed.slice(s![0, 0, .., ..]).to_owned();
-    let framed: Vec<_> = largest(weights)
+    let framed: Vec<_> = largest(&weights)
         .into_iter()
         .enumerate()
         .filter_map(|(i, j)| Some((i, j?)))

@@ -163,7 +163,7 @@ pub(crate) fn way() -> Result<Picture> {
     let layer = encoder.layers.remove(0);
     let x = random_vectors(3, 8, &mut ChaCha8Rng::seed_from_u64(2));
     let mask = Mask::everything();
-    let steps = layer.apply_in_steps(x.view(), &mask, &mut Mode::Evaluation)?;
+    let steps = layer.apply_in_steps(&x, &mask, &mut Mode::Evaluation)?;
     let (attention, network) = (&steps.attention, &steps.feed_forward);
     let rows = [
         ("x", &x),

@@ -360,7 +360,7 @@ pub fn read_in_tiles(
     for start in (0..scores.len()).step_by(tile) {
         let keys = start..scores.len().min(start + tile);
         let tile = values.slice_axis(Axis(0), keys.clone().into());
-        online.see(scores.slice(s![keys.clone()]), tile)?;
+        online.see(&scores.slice(s![keys.clone()]), &tile)?;
         let seen = scores.slice(s![..keys.end]);
         let largest = seen.fold(f64::NEG_INFINITY, |a, &b| a.max(b));
         let (answer, log_sum_exp) = online.answer();

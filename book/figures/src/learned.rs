@@ -33,7 +33,7 @@ fn reading() -> Result<Reading> {
     let source = padded(vec![Vocabulary::of_sources().tokens(DATE)]);
     let target = padded(vec![tokens]);
     let mode = &mut Mode::Evaluation;
-    let steps = model.apply_in_steps(source.view(), target.view(), mode)?;
+    let steps = model.apply_in_steps(&source, &target, mode)?;
     let characters = |text: &str| text.chars().map(String::from).collect();
     Ok(Reading {
         read: characters(DATE),

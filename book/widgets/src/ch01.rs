@@ -59,8 +59,8 @@ fn draw(state: &mut State) -> Result<View> {
     }
     let (_, keys) = plane_example();
     let queries = array![query];
-    let scores = alignment_scores(queries.view(), keys.view())?;
-    let cosines = cosine_scores(queries.view(), keys.view())?;
+    let scores = alignment_scores(&queries, &keys)?;
+    let cosines = cosine_scores(&queries, &keys)?;
     let length = query[0].hypot(query[1]);
     let mut table = vec![heads(["key", "‖q‖", "‖k‖", "cos θ", "score q · k"])];
     for (j, key) in keys.rows().into_iter().enumerate() {

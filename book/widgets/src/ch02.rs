@@ -36,7 +36,7 @@ const SCORES: [&str; 4] = ["e1", "e2", "e3", "e4"];
 /// The scores of the first example's query, and the temperature.
 fn scores_controls() -> Result<Vec<Control>> {
     let (queries, keys) = first_example();
-    let scores = alignment_scores(queries.view(), keys.view())?;
+    let scores = alignment_scores(&queries, &keys)?;
     let typed = Kind::Number {
         min: -1000.0,
         max: 1000.0,
@@ -81,10 +81,10 @@ fn weights_controls() -> Result<Vec<Control>> {
 
 fn weights(state: &mut State) -> Result<View> {
     let (scores, tau) = read(state)?;
-    let stable = softmax_with_temperature(scores.view(), tau)?;
+    let stable = softmax_with_temperature(&scores, tau)?;
     let (weights, said) = if state.choice("formula")? == "naive" {
         let divided = scores.mapv(|e| (e / tau) as f32);
-        let naive = naive_softmax(divided.view()).mapv(f64::from);
+        let naive = naive_softmax(&divided).mapv(f64::from);
         let largest = scores.fold(f64::NEG_INFINITY, |a, &e| a.max(e)) / tau;
         let said = if (naive.sum() - 1.0).abs() < 1e-3 {
             "The naive formula still holds".to_owned()
@@ -101,7 +101,7 @@ fn weights(state: &mut State) -> Result<View> {
         (stable, format!("The largest weight is {}", number(most, 3)))
     };
     let values = word_values();
-    let answer = weighted_sum(weights.view().insert_axis(Axis(0)), values.view())?;
+    let answer = weighted_sum(&weights.view().insert_axis(Axis(0)), &values)?;
     let answer = answer.row(0);
     let mut table = vec![heads(["key", "score", "score / τ", "weight"])];
     for j in 0..scores.len() {
@@ -126,8 +126,8 @@ fn weights(state: &mut State) -> Result<View> {
 fn mixture(state: &mut State) -> Result<View> {
     let (scores, tau) = read(state)?;
     let values = word_values();
-    let weights = softmax_with_temperature(scores.view(), tau)?.insert_axis(Axis(0));
-    let output = weighted_sum(weights.view(), values.view())?;
+    let weights = softmax_with_temperature(&scores, tau)?.insert_axis(Axis(0));
+    let output = weighted_sum(&weights, &values)?;
     let attention = Attention { output, weights };
     let (weights, answer) = (attention.weights.row(0), attention.output.row(0));
     let mut table = vec![heads(["share", "weight"].into_iter().chain(TRANSLATION))];

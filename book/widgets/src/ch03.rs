@@ -47,14 +47,14 @@ fn draw(state: &mut State) -> Result<View> {
     let d_k = 1 << power;
     state.show("width", d_k.to_string())?;
     let (query, keys) = widened(d_k, seed)?;
-    let scores = alignment_scores(query.view(), keys.view())?;
+    let scores = alignment_scores(&query, &keys)?;
     let factors = [1.0, scale(d_k)?];
     let both = factors.map(|factor| {
         let scores = (&scores * factor).row(0).to_vec();
         // e = c K q, so ∂a/∂q = J · c K
-        let weights = softmax(ndarray::ArrayView1::from(&scores));
-        let gradient = softmax_jacobian(weights.view()).dot(&keys) * factor;
-        (scores, weights.to_vec(), size(gradient.view()))
+        let weights = softmax(&ndarray::ArrayView1::from(&scores));
+        let gradient = softmax_jacobian(&weights).dot(&keys) * factor;
+        (scores, weights.to_vec(), size(&gradient))
     });
     let mut table = vec![heads([
         "the scale",

@@ -200,7 +200,7 @@ fn spell(allowed: &Array2<bool>) -> String {
 fn even_weights(allowed: &Array2<bool>) -> Result<Array2<f64>> {
     let (m, n) = allowed.dim();
     let mask = Mask::from_fn((1, 1, m, n), |_, _, i, j| allowed[[i, j]]);
-    let weights = masked_softmax(Array4::<f64>::zeros((1, 1, m, n)).view(), &mask)?;
+    let weights = masked_softmax(&Array4::<f64>::zeros((1, 1, m, n)), &mask)?;
     Ok(weights.slice(s![0, 0, .., ..]).to_owned())
 }
 

@@ -69,8 +69,8 @@ fn draw(state: &mut State) -> Result<View> {
         .collect();
     let (attention, x) = hand_made(&numbers, count)?;
     let x = x.insert_axis(Axis(0));
-    let memory = attention.remember(x.view(), x.view())?;
-    let steps = attention.ask_in_steps(x.view(), &memory, &Mask::everything())?;
+    let memory = attention.remember(&x, &x)?;
+    let steps = attention.ask_in_steps(&x, &memory, &Mask::everything())?;
     let [.., output] = attention.projections();
     let asked = Asked {
         words: &words,
@@ -172,7 +172,7 @@ impl Asked<'_> {
     fn weight(&self, head: usize, query: usize, key: usize) -> Result<(String, Vec<Vec<String>>)> {
         let (words, n) = (self.words, self.words.len());
         let (queries, keys) = (&self.steps.queries, &self.memory.keys);
-        let scores = batched_scaled_scores(queries.view(), keys.view())?;
+        let scores = batched_scaled_scores(queries, keys)?;
         let q = queries.slice(s![0, head, query, ..]);
         let k = keys.slice(s![0, head, key, ..]);
         let products = &q * &k;

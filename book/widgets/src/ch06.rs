@@ -83,7 +83,7 @@ fn draw(state: &mut State) -> Result<View> {
     } else {
         Mask::everything()
     };
-    let answer = self_attention(&wants_meet_offers(), x.view().insert_axis(Axis(0)), &mask)?;
+    let answer = self_attention(&wants_meet_offers(), &x.view().insert_axis(Axis(0)), &mask)?;
     let weights = answer.weights.slice(s![0, 0, .., ..]);
     let allowed = mask.fit((1, 1, n, n))?.slice(s![0, 0, .., ..]).to_owned();
     let tokens: Vec<&str> = words.iter().map(String::as_str).collect();

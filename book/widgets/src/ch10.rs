@@ -110,12 +110,12 @@ fn draw(state: &mut State) -> Result<View> {
         table.push(cells);
     }
     // As chapter 2 does it, with the whole row at hand.
-    let answer = softmax(scores.view()).dot(&values);
+    let answer = softmax(&scores).dot(&values);
     let largest = scores.fold(f64::NEG_INFINITY, |a, &b| a.max(b));
     let sum = if largest == f64::NEG_INFINITY {
         0.0
     } else {
-        (log_sum_exp(scores.view()) - largest).exp()
+        (log_sum_exp(&scores) - largest).exp()
     };
     let mut cells = vec!["all at once".to_owned()];
     cells.extend([spelled(&scores.to_vec()), short(largest), String::new()]);

@@ -102,7 +102,7 @@ fn a_dragged_query_scores_as_chapter_1_says() {
     let (state, view) = shown("ch01", "angle", &[("tip", "208 90")]);
     assert_eq!((at::<f64>(&state, "x"), at::<f64>(&state, "y")), (1.0, 1.0));
     let (_, keys) = plane_example();
-    let scores = alignment_scores(array![[1.0, 1.0]].view(), keys.view()).unwrap();
+    let scores = alignment_scores(&array![[1.0, 1.0]], &keys).unwrap();
     for (j, score) in scores.iter().enumerate() {
         let cells = row(&view, &format!("k{}", j + 1));
         assert_eq!(cells.last().unwrap(), &number(*score, 2));
@@ -127,13 +127,13 @@ fn weights_and_answer_are_chapter_2s() {
     let scores = Array1::from(vec![1.5, -2.0, 0.25, 7.0]);
     let typed = [("e1", "1.5"), ("e2", "-2"), ("e3", "0.25"), ("e4", "7")];
     let (_, view) = shown("ch02", "weights", &[&typed[..], &[("tau", "0.3")]].concat());
-    let weights = softmax_with_temperature(scores.view(), 10f64.powf(0.3)).unwrap();
+    let weights = softmax_with_temperature(&scores, 10f64.powf(0.3)).unwrap();
     for (j, weight) in weights.iter().enumerate() {
         let cells = row(&view, &format!("k{}", j + 1));
         assert_eq!(cells.last().unwrap(), &number(*weight, 3));
     }
     let (_, view) = shown("ch02", "mixture", &[&typed[..], &[("tau", "0.3")]].concat());
-    let answer = weighted_sum(weights.view().insert_axis(Axis(0)), word_values().view());
+    let answer = weighted_sum(&weights.view().insert_axis(Axis(0)), &word_values());
     assert_eq!(row(&view, "r")[1..], spelled(&answer.unwrap(), 3));
 }
 
@@ -143,7 +143,7 @@ fn the_naive_softmax_breaks_where_chapter_2_says() {
     assert!(view.said.contains("still holds"), "{}", view.said);
     let (_, view) = shown("ch02", "weights", &[("formula", "naive"), ("e2", "89")]);
     assert!(view.said.contains("breaks"), "{}", view.said);
-    let broken = naive_softmax(array![0.36_f32, 89.0, -0.36, 0.36].view());
+    let broken = naive_softmax(&array![0.36_f32, 89.0, -0.36, 0.36]);
     assert_eq!(
         row(&view, "k2").last().unwrap(),
         &number(broken[1].into(), 3)
@@ -172,7 +172,7 @@ fn a_wider_example_saturates_without_the_scale() {
 #[test]
 fn masks_are_chapter_4s() {
     let even = |mask: &Mask, (m, n): (usize, usize)| {
-        masked_softmax(Array4::<f64>::zeros((1, 1, m, n)).view(), mask).unwrap()
+        masked_softmax(&Array4::<f64>::zeros((1, 1, m, n)), mask).unwrap()
     };
     let cases = [
         ("causal", Mask::causal(3, 5)),
@@ -278,7 +278,7 @@ fn a_mask_that_is_read_flipped_lets_the_future_leak() {
          left to see for flipped q5, which gets weights of 0."
     );
     let flipped = masked_softmax(
-        Array4::<f64>::zeros((1, 1, 5, 5)).view(),
+        &Array4::<f64>::zeros((1, 1, 5, 5)),
         &Mask::from_fn((1, 1, 5, 5), |_, _, i, j| j > i),
     );
     assert_eq!(view.table[1][0], "flipped q1");
@@ -327,10 +327,8 @@ fn a_picked_output_is_traced_to_weights_values_and_projection() {
     for (heads, count) in [("1", 1), ("2", 2), ("4", 4)] {
         let (attention, x) = hand_made(&numbers, count).unwrap();
         let x = x.insert_axis(Axis(0));
-        let answer = attention
-            .attend(x.view(), x.view(), x.view(), &Mask::everything())
-            .unwrap();
-        let memory = attention.remember(x.view(), x.view()).unwrap();
+        let answer = attention.attend(&x, &x, &x, &Mask::everything()).unwrap();
+        let memory = attention.remember(&x, &x).unwrap();
         let [.., output] = attention.projections();
         for (token, entry) in [(1, 0), (3, 5), (4, 8)] {
             let picked = format!("output {token} {entry}");
@@ -396,7 +394,7 @@ fn more_heads_leave_the_first_as_they_are() {
 fn a_sentence_attends_as_chapter_6_says_in_any_order() {
     let (tokens, x) = sentence();
     let x3 = x.view().insert_axis(Axis(0));
-    let answer = self_attention(&wants_meet_offers(), x3, &Mask::causal(6, 6)).unwrap();
+    let answer = self_attention(&wants_meet_offers(), &x3, &Mask::causal(6, 6)).unwrap();
     let (_, view) = shown("ch06", "heatmap", &[("causal", "on")]);
     let weights = answer.weights.slice(s![0, 0, 3, ..]).to_owned();
     assert_eq!(row(&view, tokens[3]), spelled(&weights, 2));
@@ -472,8 +470,8 @@ fn tiles_are_read_as_chapter_10_says() {
             let end = 6.min(start + tile);
             online
                 .see(
-                    scores.slice(s![start..end]),
-                    values.slice(s![start..end, ..]),
+                    &scores.slice(s![start..end]),
+                    &values.slice(s![start..end, ..]),
                 )
                 .unwrap();
             let largest = scores.slice(s![..end]).fold(none, |a, &e| a.max(e));
@@ -495,7 +493,7 @@ fn tiles_are_read_as_chapter_10_says() {
             assert_eq!(cells[3..5], spelled(&[factor, sum], 3), "{cells:?}");
             assert_eq!(cells[5..], spelled(&answer, 3), "{cells:?}");
         }
-        let answer = softmax(scores.view()).dot(&values);
+        let answer = softmax(&scores).dot(&values);
         let last = row(&view, "all at once");
         assert_eq!(last[4..], spelled(&answer, 3));
         assert_eq!(view.table[view.table.len() - 2][5..], last[4..]);

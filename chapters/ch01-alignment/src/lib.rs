@@ -13,7 +13,7 @@
 // ANCHOR: imports
 use anyhow::{Result, ensure};
 use ndarray::{
-    Array2, Array3, ArrayView1, ArrayView2, ArrayView3, Axis, NdFloat, array,
+    Array2, Array3, ArrayRef1, ArrayRef2, ArrayRef3, Axis, NdFloat, array,
 };
 // ANCHOR_END: imports
 
@@ -28,8 +28,8 @@ use ndarray::{
 /// Translation* (2015), section 3.1, "dot".
 // ANCHOR: dot_score
 pub fn dot_score<F: NdFloat>(
-    query: ArrayView1<F>,
-    key: ArrayView1<F>,
+    query: &ArrayRef1<F>,
+    key: &ArrayRef1<F>,
 ) -> Result<F> {
     ensure!(
         query.len() == key.len(),
@@ -37,7 +37,7 @@ pub fn dot_score<F: NdFloat>(
         query.len(),
         key.len()
     );
-    Ok(query.dot(&key))
+    Ok(query.dot(key))
 }
 // ANCHOR_END: dot_score
 
@@ -51,8 +51,8 @@ pub fn dot_score<F: NdFloat>(
 /// Source: Vaswani et al., *Attention Is All You Need* (2017), section 3.2.1, before the scale.
 // ANCHOR: alignment_scores
 pub fn alignment_scores<F: NdFloat>(
-    queries: ArrayView2<F>,
-    keys: ArrayView2<F>,
+    queries: &ArrayRef2<F>,
+    keys: &ArrayRef2<F>,
 ) -> Result<Array2<F>> {
     ensure!(
         queries.ncols() == keys.ncols(),
@@ -74,8 +74,8 @@ pub fn alignment_scores<F: NdFloat>(
 /// If the two batches differ in size, or queries and keys in width.
 // ANCHOR: batched_scores
 pub fn batched_scores<F: NdFloat>(
-    queries: ArrayView3<F>,
-    keys: ArrayView3<F>,
+    queries: &ArrayRef3<F>,
+    keys: &ArrayRef3<F>,
 ) -> Result<Array3<F>> {
     let ((batch, m, d_k), (key_batch, n, key_width)) = (queries.dim(), keys.dim());
     ensure!(
@@ -90,8 +90,8 @@ pub fn batched_scores<F: NdFloat>(
     for b in 0..batch {
         // E_b = Q_b K_bᵀ
         let scores_b = alignment_scores(
-            queries.index_axis(Axis(0), b),
-            keys.index_axis(Axis(0), b),
+            &queries.index_axis(Axis(0), b),
+            &keys.index_axis(Axis(0), b),
         )?;
         scores.index_axis_mut(Axis(0), b).assign(&scores_b);
     }
@@ -111,15 +111,15 @@ pub fn batched_scores<F: NdFloat>(
 /// Source: Graves, Wayne, Danihelka, *Neural Turing Machines* (2014), equation 6.
 // ANCHOR: cosine_scores
 pub fn cosine_scores<F: NdFloat>(
-    queries: ArrayView2<F>,
-    keys: ArrayView2<F>,
+    queries: &ArrayRef2<F>,
+    keys: &ArrayRef2<F>,
 ) -> Result<Array2<F>> {
     // cos θ = (q/‖q‖) · (k/‖k‖)
-    alignment_scores(unit_rows(queries).view(), unit_rows(keys).view())
+    alignment_scores(&unit_rows(queries), &unit_rows(keys))
 }
 
 /// Each row divided by its length; a row of zeros stays as it is.
-fn unit_rows<F: NdFloat>(rows: ArrayView2<F>) -> Array2<F> {
+fn unit_rows<F: NdFloat>(rows: &ArrayRef2<F>) -> Array2<F> {
     let mut units = rows.to_owned();
     for mut row in units.rows_mut() {
         let largest = row.fold(F::zero(), |largest, x| largest.max(x.abs()));
@@ -146,9 +146,9 @@ fn unit_rows<F: NdFloat>(rows: ArrayView2<F>) -> Array2<F> {
 /// Source: Luong, Pham, Manning (2015), section 3.1, "general".
 // ANCHOR: bilinear_scores
 pub fn bilinear_scores<F: NdFloat>(
-    queries: ArrayView2<F>,
-    weight: ArrayView2<F>,
-    keys: ArrayView2<F>,
+    queries: &ArrayRef2<F>,
+    weight: &ArrayRef2<F>,
+    keys: &ArrayRef2<F>,
 ) -> Result<Array2<F>> {
     ensure!(
         (queries.ncols(), keys.ncols()) == weight.dim(),
@@ -159,7 +159,7 @@ pub fn bilinear_scores<F: NdFloat>(
         weight.ncols()
     );
     // E = (Q W) Kᵀ
-    alignment_scores(queries.dot(&weight).view(), keys)
+    alignment_scores(&queries.dot(weight), keys)
 }
 // ANCHOR_END: bilinear_scores
 
@@ -176,11 +176,11 @@ pub fn bilinear_scores<F: NdFloat>(
 /// Translate* (2015), appendix A.1.2.
 // ANCHOR: additive_scores
 pub fn additive_scores<F: NdFloat>(
-    queries: ArrayView2<F>,
-    keys: ArrayView2<F>,
-    w_query: ArrayView2<F>,
-    w_key: ArrayView2<F>,
-    v: ArrayView1<F>,
+    queries: &ArrayRef2<F>,
+    keys: &ArrayRef2<F>,
+    w_query: &ArrayRef2<F>,
+    w_key: &ArrayRef2<F>,
+    v: &ArrayRef1<F>,
 ) -> Result<Array2<F>> {
     ensure!(
         w_query.nrows() == v.len() && w_key.nrows() == v.len(),

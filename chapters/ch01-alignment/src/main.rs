@@ -26,7 +26,7 @@ fn plane() -> Result<()> {
     println!("# plane: One query and four keys in the plane");
     let (queries, keys) = plane_example();
     let q = queries.row(0);
-    let cosines = cosine_scores(queries.view(), keys.view())?;
+    let cosines = cosine_scores(&queries, &keys)?;
     println!("q = {q}   length {:.2}", q.dot(&q).sqrt());
     for (j, k) in keys.rows().into_iter().enumerate() {
         let (length, angle) = (
@@ -34,7 +34,7 @@ fn plane() -> Result<()> {
             cosines[[0, j]].clamp(-1.0, 1.0).acos().to_degrees(),
         );
         println!("k{} = {k}   length {length:.2}, angle {angle:.0}°", j + 1);
-        println!("q · k{} = {:.2}", j + 1, dot_score(q, k)?);
+        println!("q · k{} = {:.2}", j + 1, dot_score(&q, &k)?);
     }
     println!();
     Ok(())
@@ -49,7 +49,7 @@ fn one_score() -> Result<()> {
     println!("q1 = {q1}   shape ({})", q1.len());
     println!("k2 = {k2}   shape ({})", k2.len());
     println!("entry by entry = {:.2}", &q1 * &k2);
-    println!("q1 · k2 = {:.2}   their sum", dot_score(q1, k2)?);
+    println!("q1 · k2 = {:.2}   their sum", dot_score(&q1, &k2)?);
     println!();
     Ok(())
 }
@@ -59,7 +59,7 @@ fn one_score() -> Result<()> {
 fn four_scores() -> Result<()> {
     println!("# four-scores: q1 against all four keys");
     let (queries, keys) = first_example();
-    let scores = alignment_scores(queries.view(), keys.view())?;
+    let scores = alignment_scores(&queries, &keys)?;
     println!("Q  {} × {}", queries.nrows(), queries.ncols());
     println!("K  {} × {}", keys.nrows(), keys.ncols());
     println!("E  {} × {}", scores.nrows(), scores.ncols());
@@ -78,8 +78,8 @@ fn matrix() -> Result<()> {
     let (queries, keys) = second_example();
     show("Q", &queries);
     show("K", &keys);
-    show("E = Q Kᵀ", &alignment_scores(queries.view(), keys.view())?);
-    println!("q2 · k3 = {:.3}", dot_score(queries.row(1), keys.row(2))?);
+    show("E = Q Kᵀ", &alignment_scores(&queries, &keys)?);
+    println!("q2 · k3 = {:.3}", dot_score(&queries.row(1), &keys.row(2))?);
     println!();
     Ok(())
 }
@@ -94,14 +94,11 @@ fn show(name: &str, matrix: &Array2<f64>) {
 fn alternatives() -> Result<()> {
     println!("# alternatives: The second example, scored in three other ways");
     let (queries, keys) = second_example();
-    show("cosine", &cosine_scores(queries.view(), keys.view())?);
+    show("cosine", &cosine_scores(&queries, &keys)?);
 
     // W leaves the first entry as it is, doubles the second and ignores the third.
     let weight = array![[1.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 0.0]];
-    show(
-        "bilinear",
-        &bilinear_scores(queries.view(), weight.view(), keys.view())?,
-    );
+    show("bilinear", &bilinear_scores(&queries, &weight, &keys)?);
 
     // A hidden layer of width 2.
     let w_query = array![[1.0, 0.0, -1.0], [0.5, 0.5, 0.0]];
@@ -109,13 +106,7 @@ fn alternatives() -> Result<()> {
     let v = array![1.0, -2.0];
     show(
         "additive",
-        &additive_scores(
-            queries.view(),
-            keys.view(),
-            w_query.view(),
-            w_key.view(),
-            v.view(),
-        )?,
+        &additive_scores(&queries, &keys, &w_query, &w_key, &v)?,
     );
     println!();
     Ok(())
@@ -126,8 +117,8 @@ fn alternatives() -> Result<()> {
 fn length() -> Result<()> {
     println!("# length: A long key outscores a better aligned one");
     let (queries, keys) = plane_example();
-    let dots = alignment_scores(queries.view(), keys.view())?;
-    let cosines = cosine_scores(queries.view(), keys.view())?;
+    let dots = alignment_scores(&queries, &keys)?;
+    let cosines = cosine_scores(&queries, &keys)?;
     println!("dot product = {:.2}", dots.row(0));
     println!("cosine = {:.2}", cosines.row(0));
     println!();
@@ -143,7 +134,7 @@ fn batch() -> Result<()> {
     // batch × n × d_k = 2 × 2 × 2: a size at which no shape check can help.
     let queries = array![[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]];
     let keys = array![[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [7.0, 8.0]]];
-    let scores = batched_scores(queries.view(), keys.view())?;
+    let scores = batched_scores(&queries, &keys)?;
     // `t` reverses all three axes: batch and width trade places.
     let reversed = keys.t();
     for b in 0..2 {
@@ -164,7 +155,7 @@ fn entrywise() -> Result<()> {
     println!("# entrywise: `*` is not the matrix product");
     let (queries, keys) = first_example();
     show("Q * K", &(&queries * &keys));
-    show("E = Q Kᵀ", &alignment_scores(queries.view(), keys.view())?);
+    show("E = Q Kᵀ", &alignment_scores(&queries, &keys)?);
     println!();
     Ok(())
 }
@@ -174,8 +165,8 @@ fn entrywise() -> Result<()> {
 fn swapped() -> Result<()> {
     println!("# swapped: Keys against queries instead of queries against keys");
     let (queries, keys) = second_example();
-    show("E = Q Kᵀ", &alignment_scores(queries.view(), keys.view())?);
-    show("K Qᵀ", &alignment_scores(keys.view(), queries.view())?);
+    show("E = Q Kᵀ", &alignment_scores(&queries, &keys)?);
+    show("K Qᵀ", &alignment_scores(&keys, &queries)?);
     println!();
     Ok(())
 }
@@ -186,7 +177,7 @@ fn widths() {
     println!("# widths: Queries and keys that do not fit each other");
     let (queries, _) = first_example();
     let (_, keys) = second_example();
-    if let Err(error) = alignment_scores(queries.view(), keys.view()) {
+    if let Err(error) = alignment_scores(&queries, &keys) {
         println!("error: {error}");
     }
 }

@@ -9,7 +9,7 @@
 
 // ANCHOR: imports
 use anyhow::{Result, ensure};
-use ndarray::{Array1, Array2, ArrayView1, ArrayView2, NdFloat, array};
+use ndarray::{Array1, Array2, ArrayRef1, ArrayRef2, NdFloat, array};
 // ANCHOR_END: imports
 
 /// The softmax as its formula reads: `a_j = exp(e_j) / Σ_l exp(e_l)`. For reading, not for use.
@@ -18,7 +18,7 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2, NdFloat, array};
 /// overflows and its weight is NaN; a little below, the sum can overflow and every weight is 0; and
 /// if all exponentials vanish, all weights are NaN. [`softmax`] is the one to call.
 // ANCHOR: naive_softmax
-pub fn naive_softmax<F: NdFloat>(scores: ArrayView1<F>) -> Array1<F> {
+pub fn naive_softmax<F: NdFloat>(scores: &ArrayRef1<F>) -> Array1<F> {
     let exponentials = scores.mapv(|e| e.exp());
     let sum = exponentials.sum();
     exponentials / sum
@@ -37,17 +37,17 @@ pub fn naive_softmax<F: NdFloat>(scores: ArrayView1<F>) -> Array1<F> {
 /// Source: the shift by the maximum is in Goodfellow, Bengio, Courville, *Deep Learning* (2016),
 /// section 4.1.
 // ANCHOR: softmax
-pub fn softmax<F: NdFloat>(scores: ArrayView1<F>) -> Array1<F> {
+pub fn softmax<F: NdFloat>(scores: &ArrayRef1<F>) -> Array1<F> {
     let largest = largest(scores);
     if largest == F::neg_infinity() {
         return Array1::zeros(scores.len());
     }
     // a_j = exp(e_j − max) / Σ_l exp(e_l − max): no exponent is above 0, one is 0.
-    naive_softmax(scores.mapv(|e| e - largest).view())
+    naive_softmax(&scores.mapv(|e| e - largest))
 }
 
 /// The largest score, −∞ if there is none, NaN if one of them is.
-pub fn largest<F: NdFloat>(scores: ArrayView1<F>) -> F {
+pub fn largest<F: NdFloat>(scores: &ArrayRef1<F>) -> F {
     scores.fold(F::neg_infinity(), |largest, &e| {
         if largest.is_nan() || e <= largest {
             largest
@@ -64,7 +64,7 @@ pub fn largest<F: NdFloat>(scores: ArrayView1<F>) -> F {
 /// much is rounded away; who needs it keeps [`largest`] and the sum apart. No scores, or only −∞, give −∞;
 /// a +∞ gives +∞; a NaN gives NaN.
 // ANCHOR: log_sum_exp
-pub fn log_sum_exp<F: NdFloat>(scores: ArrayView1<F>) -> F {
+pub fn log_sum_exp<F: NdFloat>(scores: &ArrayRef1<F>) -> F {
     let largest = largest(scores);
     if !largest.is_finite() {
         return largest;
@@ -86,7 +86,7 @@ pub fn log_sum_exp<F: NdFloat>(scores: ArrayView1<F>) -> F {
 /// Source: Hinton, Vinyals, Dean, *Distilling the Knowledge in a Neural Network* (2015), equation 1.
 // ANCHOR: softmax_with_temperature
 pub fn softmax_with_temperature<F: NdFloat>(
-    scores: ArrayView1<F>,
+    scores: &ArrayRef1<F>,
     temperature: F,
 ) -> Result<Array1<F>> {
     ensure!(
@@ -98,7 +98,7 @@ pub fn softmax_with_temperature<F: NdFloat>(
         return Ok(softmax(scores));
     }
     // Shift before dividing, for e / τ could overflow.
-    Ok(softmax(scores.mapv(|e| (e - largest) / temperature).view()))
+    Ok(softmax(&scores.mapv(|e| (e - largest) / temperature)))
 }
 // ANCHOR_END: softmax_with_temperature
 
@@ -108,10 +108,10 @@ pub fn softmax_with_temperature<F: NdFloat>(
 ///
 /// Source: Vaswani et al., *Attention Is All You Need* (2017), equation 1.
 // ANCHOR: attention_weights
-pub fn attention_weights<F: NdFloat>(scores: ArrayView2<F>) -> Array2<F> {
+pub fn attention_weights<F: NdFloat>(scores: &ArrayRef2<F>) -> Array2<F> {
     let mut weights = scores.to_owned();
     for mut row in weights.rows_mut() {
-        let weights_of_row = softmax(row.view());
+        let weights_of_row = softmax(&row);
         row.assign(&weights_of_row);
     }
     weights
@@ -127,8 +127,8 @@ pub fn attention_weights<F: NdFloat>(scores: ArrayView2<F>) -> Array2<F> {
 /// If there is not one weight for each value.
 // ANCHOR: weighted_sum
 pub fn weighted_sum<F: NdFloat>(
-    weights: ArrayView2<F>,
-    values: ArrayView2<F>,
+    weights: &ArrayRef2<F>,
+    values: &ArrayRef2<F>,
 ) -> Result<Array2<F>> {
     ensure!(
         weights.ncols() == values.nrows(),
@@ -137,7 +137,7 @@ pub fn weighted_sum<F: NdFloat>(
         values.nrows()
     );
     // A V:  (m × n) · (n × d_v)  →  m × d_v
-    Ok(weights.dot(&values))
+    Ok(weights.dot(values))
 }
 // ANCHOR_END: weighted_sum
 
@@ -160,11 +160,11 @@ pub struct Attention<F> {
 /// If there is not one score for each value.
 // ANCHOR: attend
 pub fn attend<F: NdFloat>(
-    scores: ArrayView2<F>,
-    values: ArrayView2<F>,
+    scores: &ArrayRef2<F>,
+    values: &ArrayRef2<F>,
 ) -> Result<Attention<F>> {
     let weights = attention_weights(scores);
-    let output = weighted_sum(weights.view(), values)?;
+    let output = weighted_sum(&weights, values)?;
     Ok(Attention { output, weights })
 }
 // ANCHOR_END: attend

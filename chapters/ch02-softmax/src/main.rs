@@ -28,14 +28,14 @@ fn main() -> Result<()> {
 fn weights() -> Result<()> {
     println!("# weights: From four scores to four weights");
     let (queries, keys) = first_example();
-    let scores = alignment_scores(queries.view(), keys.view())?;
+    let scores = alignment_scores(&queries, &keys)?;
     let scores = scores.row(0);
     let exponentials = scores.mapv(f64::exp);
     println!("scores = {scores:.2}   shape ({})", scores.len());
     println!("exp(scores) = {exponentials:.3}");
     println!("their sum = {:.3}", exponentials.sum());
-    println!("weights = {:.3}", softmax(scores));
-    println!("their total = {:.3}", softmax(scores).sum());
+    println!("weights = {:.3}", softmax(&scores));
+    println!("their total = {:.3}", softmax(&scores).sum());
     println!();
     Ok(())
 }
@@ -46,8 +46,8 @@ fn answer() -> Result<()> {
     println!("# answer: What the four words hand over to q1");
     let (queries, keys) = first_example();
     let values = word_values();
-    let scores = alignment_scores(queries.view(), keys.view())?;
-    let attention = attend(scores.view(), values.view())?;
+    let scores = alignment_scores(&queries, &keys)?;
+    let attention = attend(&scores, &values)?;
     let weights = attention.weights.row(0);
     for ((word, weight), value) in SENTENCE.iter().zip(weights).zip(values.rows()) {
         println!("{weight:.3} of {word}: {}", by_word(&value * *weight));
@@ -74,8 +74,8 @@ fn original() -> Result<()> {
     println!("# original: The same weights, and the values of the source");
     let (queries, keys) = first_example();
     let values = first_example_values();
-    let scores = alignment_scores(queries.view(), keys.view())?;
-    let attention = attend(scores.view(), values.view())?;
+    let scores = alignment_scores(&queries, &keys)?;
+    let attention = attend(&scores, &values)?;
     for (weight, value) in attention.weights.row(0).iter().zip(values.rows()) {
         println!("{weight:.3} × {value} = {:.3}", &value * *weight);
     }
@@ -90,8 +90,8 @@ fn second() -> Result<()> {
     println!("# second: Two queries, four keys, values of width 5");
     let (queries, keys) = second_example();
     let values = second_example_values();
-    let scores = alignment_scores(queries.view(), keys.view())?;
-    let attention = attend(scores.view(), values.view())?;
+    let scores = alignment_scores(&queries, &keys)?;
+    let attention = attend(&scores, &values)?;
     show("scores E", &scores);
     show("weights A", &attention.weights);
     show("values V", &values);
@@ -121,8 +121,8 @@ fn overflow() {
 fn compare<F: NdFloat>(name: &str, scores: [F; 2]) {
     let scores = Array1::from_vec(scores.to_vec());
     println!("{name}: scores {scores}");
-    println!("    naive  {:.3}", naive_softmax(scores.view()));
-    println!("    stable {:.3}", softmax(scores.view()));
+    println!("    naive  {:.3}", naive_softmax(&scores));
+    println!("    stable {:.3}", softmax(&scores));
 }
 // ANCHOR_END: overflow
 
@@ -134,7 +134,7 @@ fn shift() {
         println!(
             "scores {:>20} → {:.6}",
             format!("{:.0}", &scores + by),
-            softmax((&scores + by).view())
+            softmax(&(&scores + by))
         );
     }
     println!();
@@ -145,9 +145,9 @@ fn shift() {
 fn log_sum() -> Result<()> {
     println!("# log-sum-exp: The denominator, as a logarithm");
     let (queries, keys) = first_example();
-    let scores = alignment_scores(queries.view(), keys.view())?;
+    let scores = alignment_scores(&queries, &keys)?;
     let scores = scores.row(0);
-    let lse = log_sum_exp(scores);
+    let lse = log_sum_exp(&scores);
     println!(
         "largest score = {:.3}",
         scores.fold(f64::NEG_INFINITY, |a, &b| a.max(b))
@@ -159,7 +159,7 @@ fn log_sum() -> Result<()> {
     );
     println!(
         "of [1000, 1000] = {:.3}",
-        log_sum_exp(array![1000.0, 1000.0].view())
+        log_sum_exp(&array![1000.0, 1000.0])
     );
     println!();
     Ok(())
@@ -170,12 +170,12 @@ fn log_sum() -> Result<()> {
 fn temperature() -> Result<()> {
     println!("# temperature: The same scores, sharper and flatter");
     let (queries, keys) = first_example();
-    let scores = alignment_scores(queries.view(), keys.view())?;
+    let scores = alignment_scores(&queries, &keys)?;
     for temperature in [0.1, 0.5, 1.0, 2.0, 10.0] {
-        let weights = softmax_with_temperature(scores.row(0), temperature)?;
+        let weights = softmax_with_temperature(&scores.row(0), temperature)?;
         println!("τ = {temperature:<4}  weights {weights:.3}");
     }
-    if let Err(error) = softmax_with_temperature(scores.row(0), 0.0) {
+    if let Err(error) = softmax_with_temperature(&scores.row(0), 0.0) {
         println!("τ = 0     error: {error}");
     }
     println!();
@@ -194,7 +194,7 @@ fn special_cases() {
         array![1.0, inf, 2.0],
         array![1.0, nan, 2.0],
     ] {
-        println!("{:>18} → {:.3}", scores.to_string(), softmax(scores.view()));
+        println!("{:>18} → {:.3}", scores.to_string(), softmax(&scores));
     }
     println!();
 }
@@ -204,19 +204,19 @@ fn special_cases() {
 fn axis() -> Result<()> {
     println!("# axis: Softmax over the keys, and over the queries by mistake");
     let (queries, keys) = second_example();
-    let scores = alignment_scores(queries.view(), keys.view())?;
-    let right = attention_weights(scores.view());
-    let wrong = attention_weights(scores.t()).reversed_axes();
+    let scores = alignment_scores(&queries, &keys)?;
+    let right = attention_weights(&scores);
+    let wrong = attention_weights(&scores.t()).reversed_axes();
     show("over each row, the keys", &right);
     println!("row sums = {:.3}", right.sum_axis(Axis(1)));
     show("over each column, the queries", &wrong);
     println!("row sums by mistake = {:.3}", wrong.sum_axis(Axis(1)));
 
     let (query, keys) = first_example();
-    let one_row = alignment_scores(query.view(), keys.view())?;
+    let one_row = alignment_scores(&query, &keys)?;
     show(
         "one query, over the queries",
-        &attention_weights(one_row.t()).reversed_axes(),
+        &attention_weights(&one_row.t()).reversed_axes(),
     );
     println!();
     Ok(())
@@ -227,10 +227,10 @@ fn axis() -> Result<()> {
 fn normalise_twice() -> Result<()> {
     println!("# twice: Softmax of a softmax");
     let (queries, keys) = first_example();
-    let scores = alignment_scores(queries.view(), keys.view())?;
-    let once = softmax(scores.row(0));
+    let scores = alignment_scores(&queries, &keys)?;
+    let once = softmax(&scores.row(0));
     println!("once = {once:.3}");
-    println!("twice = {:.3}", softmax(once.view()));
+    println!("twice = {:.3}", softmax(&once));
     Ok(())
 }
 // ANCHOR_END: normalise_twice

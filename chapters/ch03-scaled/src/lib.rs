@@ -11,7 +11,7 @@
 use anyhow::{Result, ensure};
 use ch01_alignment::alignment_scores;
 use ch02_softmax::{Attention, attend, softmax};
-use ndarray::{Array1, Array2, ArrayView1, ArrayView2, NdFloat};
+use ndarray::{Array1, Array2, ArrayRef1, ArrayRef2, NdFloat};
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
 // ANCHOR_END: imports
@@ -42,12 +42,12 @@ pub fn scale<F: NdFloat>(d_k: usize) -> Result<F> {
 /// If queries and keys are not equally wide, or are 0 wide.
 // ANCHOR: scaled_scores
 pub fn scaled_scores<F: NdFloat>(
-    queries: ArrayView2<F>,
-    keys: ArrayView2<F>,
+    queries: &ArrayRef2<F>,
+    keys: &ArrayRef2<F>,
 ) -> Result<Array2<F>> {
     // (Q / √d_k) Kᵀ: a product that is scaled afterwards could have overflowed by then.
-    let scaled = &queries * scale::<F>(queries.ncols())?;
-    alignment_scores(scaled.view(), keys)
+    let scaled = queries * scale::<F>(queries.ncols())?;
+    alignment_scores(&scaled, keys)
 }
 // ANCHOR_END: scaled_scores
 
@@ -62,9 +62,9 @@ pub fn scaled_scores<F: NdFloat>(
 /// Source: Vaswani et al., *Attention Is All You Need* (2017), equation 1.
 // ANCHOR: scaled_dot_product_attention
 pub fn scaled_dot_product_attention<F: NdFloat>(
-    queries: ArrayView2<F>,
-    keys: ArrayView2<F>,
-    values: ArrayView2<F>,
+    queries: &ArrayRef2<F>,
+    keys: &ArrayRef2<F>,
+    values: &ArrayRef2<F>,
 ) -> Result<Attention<F>> {
     ensure!(
         keys.nrows() == values.nrows(),
@@ -72,7 +72,7 @@ pub fn scaled_dot_product_attention<F: NdFloat>(
         keys.nrows(),
         values.nrows()
     );
-    attend(scaled_scores(queries, keys)?.view(), values)
+    attend(&scaled_scores(queries, keys)?, values)
 }
 // ANCHOR_END: scaled_dot_product_attention
 
@@ -80,7 +80,7 @@ pub fn scaled_dot_product_attention<F: NdFloat>(
 ///
 /// `weights` are one row of weights, `n` long; the result is `n × n` and symmetric.
 // ANCHOR: softmax_jacobian
-pub fn softmax_jacobian<F: NdFloat>(weights: ArrayView1<F>) -> Array2<F> {
+pub fn softmax_jacobian<F: NdFloat>(weights: &ArrayRef1<F>) -> Array2<F> {
     let n = weights.len();
     // ∂a_i/∂e_j = a_i (δ_ij − a_j)
     Array2::from_shape_fn((n, n), |(i, j)| {
@@ -167,10 +167,10 @@ pub fn saturation(
             Array2::from_shape_simple_fn((n, d_k), || StandardNormal.sample(rng));
         for (i, factor) in factors.into_iter().enumerate() {
             // e = c K q, so ∂a/∂q = J · c K
-            let weights = softmax((keys.dot(&query) * factor).view());
-            let gradient = softmax_jacobian(weights.view()).dot(&keys) * factor;
+            let weights = softmax(&(keys.dot(&query) * factor));
+            let gradient = softmax_jacobian(&weights).dot(&keys) * factor;
             largest_weights[i].push(weights.fold(0.0, |a: f64, &b| a.max(b)));
-            gradients[i].push(size(gradient.view()));
+            gradients[i].push(size(&gradient));
         }
     }
     Ok([0, 1].map(|i| Saturation {
@@ -180,7 +180,7 @@ pub fn saturation(
 }
 
 /// The size of a table of numbers: the root of the sum of their squares.
-pub fn size(table: ArrayView2<f64>) -> f64 {
+pub fn size(table: &ArrayRef2<f64>) -> f64 {
     table.mapv(|x| x * x).sum().sqrt()
 }
 

@@ -63,20 +63,17 @@ fn saturate() -> Result<()> {
 fn jacobian() -> Result<()> {
     println!("# jacobian: How the weights answer to the scores");
     let (queries, keys) = first_example();
-    let scores = alignment_scores(queries.view(), keys.view())?;
-    let jacobian = softmax_jacobian(softmax(scores.row(0)).view());
+    let scores = alignment_scores(&queries, &keys)?;
+    let jacobian = softmax_jacobian(&softmax(&scores.row(0)));
     show("at the scores", &jacobian);
     println!(
         "row sums = {:.3}",
         jacobian.sum_axis(Axis(1)).mapv(f64::abs)
     );
-    println!("size = {:.4}", size(jacobian.view()));
+    println!("size = {:.4}", size(&jacobian));
     let tenfold = scores.mapv(|e| 10.0 * e);
-    let jacobian = softmax_jacobian(softmax(tenfold.row(0)).view());
-    println!(
-        "size at ten times the scores = {:.1e}",
-        size(jacobian.view())
-    );
+    let jacobian = softmax_jacobian(&softmax(&tenfold.row(0)));
+    println!("size at ten times the scores = {:.1e}", size(&jacobian));
     println!();
     Ok(())
 }
@@ -92,21 +89,14 @@ fn first() -> Result<()> {
     println!("# first: The first example, without the scale and with it");
     let (queries, keys) = first_example();
     let values = word_values();
-    let unscaled = attend(
-        alignment_scores(queries.view(), keys.view())?.view(),
-        values.view(),
-    )?;
-    let scaled =
-        scaled_dot_product_attention(queries.view(), keys.view(), values.view())?;
+    let unscaled = attend(&alignment_scores(&queries, &keys)?, &values)?;
+    let scaled = scaled_dot_product_attention(&queries, &keys, &values)?;
     println!("d_k = {}", keys.ncols());
     println!("scale = {}", scale::<f64>(keys.ncols())?);
-    println!(
-        "scores = {:.2}",
-        alignment_scores(queries.view(), keys.view())?.row(0)
-    );
+    println!("scores = {:.2}", alignment_scores(&queries, &keys)?.row(0));
     println!(
         "scaled scores = {:.2}",
-        scaled_scores(queries.view(), keys.view())?.row(0)
+        scaled_scores(&queries, &keys)?.row(0)
     );
     println!("weights, unscaled = {:.3}", unscaled.weights.row(0));
     println!("weights, scaled = {:.3}", scaled.weights.row(0));
@@ -124,12 +114,8 @@ fn second() -> Result<()> {
     println!("# second: Two queries, four keys of width 3, values of width 5");
     let (queries, keys) = second_example();
     let values = second_example_values();
-    let attention =
-        scaled_dot_product_attention(queries.view(), keys.view(), values.view())?;
-    show(
-        "scaled scores",
-        &scaled_scores(queries.view(), keys.view())?,
-    );
+    let attention = scaled_dot_product_attention(&queries, &keys, &values)?;
+    show("scaled scores", &scaled_scores(&queries, &keys)?);
     show("weights A", &attention.weights);
     show("output A V", &attention.output);
     println!();
@@ -154,7 +140,7 @@ fn other_scales() -> Result<()> {
         ("d_k", d_k as f64),
         ("√d_k twice", root(d_k) * root(d_k)),
     ] {
-        let weights = softmax((&scores / divisor).view());
+        let weights = softmax(&(&scores / divisor));
         let largest = weights.fold(0.0, |a, &b| f64::max(a, b));
         println!("divided by {name:<10}  largest of 16 weights {largest:.3}");
     }

@@ -20,9 +20,7 @@ fn assert_near(left: ArrayView1<f64>, right: ArrayView1<f64>, tolerance: f64) {
 fn the_first_example_scaled() {
     let (queries, keys) = first_example();
     let values = first_example_values();
-    let attention =
-        scaled_dot_product_attention(queries.view(), keys.view(), values.view())
-            .unwrap();
+    let attention = scaled_dot_product_attention(&queries, &keys, &values).unwrap();
     assert_near(
         attention.weights.row(0),
         array![0.183, 0.507, 0.128, 0.183].view(),
@@ -35,15 +33,14 @@ fn the_scale_is_the_root_of_the_width_applied_once() {
     assert_eq!(scale::<f64>(64).unwrap(), 0.125);
     assert_eq!(scale::<f32>(4).unwrap(), 0.5);
     let (queries, keys) = second_example();
-    let scaled = scaled_scores(queries.view(), keys.view()).unwrap();
-    let unscaled = alignment_scores(queries.view(), keys.view()).unwrap();
+    let scaled = scaled_scores(&queries, &keys).unwrap();
+    let unscaled = alignment_scores(&queries, &keys).unwrap();
     for (s, u) in scaled.iter().zip(&unscaled) {
         assert!((s * 3f64.sqrt() - u).abs() < 1e-15);
     }
     // Split over queries and keys it is the fourth root of the width on each.
     let root = 3f64.powf(-0.25);
-    let split =
-        alignment_scores((&queries * root).view(), (&keys * root).view()).unwrap();
+    let split = alignment_scores(&(&queries * root), &(&keys * root)).unwrap();
     for (s, p) in scaled.iter().zip(&split) {
         assert!((s - p).abs() < 1e-14);
     }
@@ -81,9 +78,9 @@ fn each_head_is_scaled_by_its_own_width() {
     for head in 0..2 {
         let columns = Slice::from(2 * head..2 * head + 2);
         let attention = scaled_dot_product_attention(
-            queries.slice_axis(Axis(1), columns),
-            keys.slice_axis(Axis(1), columns),
-            values.slice_axis(Axis(1), columns),
+            &queries.slice_axis(Axis(1), columns),
+            &keys.slice_axis(Axis(1), columns),
+            &values.slice_axis(Axis(1), columns),
         )
         .unwrap();
         for i in 0..2 {
@@ -101,9 +98,7 @@ fn each_head_is_scaled_by_its_own_width() {
 fn the_scale_is_not_applied_twice() {
     let queries = array![[1.25, 0.0, 1.25, -0.75], [-2.0, -1.0, 2.0, 2.0]];
     let keys = array![[-1.25, 1.75, -0.5, 0.0], [1.5, 0.75, 1.25, 0.75]];
-    let weights = attention_weights(
-        scaled_scores(queries.view(), keys.view()).unwrap().view(),
-    );
+    let weights = attention_weights(&scaled_scores(&queries, &keys).unwrap());
     assert_near(
         weights.row(0),
         array![0.07369626970604842, 0.9263037302939515].view(),
@@ -119,14 +114,11 @@ fn the_scale_is_not_applied_twice() {
 #[test]
 fn the_scale_is_a_temperature() {
     let (queries, keys) = first_example();
-    let scores = alignment_scores(queries.view(), keys.view()).unwrap();
-    let attention = scaled_dot_product_attention(
-        queries.view(),
-        keys.view(),
-        first_example_values().view(),
-    )
-    .unwrap();
-    let tempered = softmax_with_temperature(scores.row(0), 2.0).unwrap();
+    let scores = alignment_scores(&queries, &keys).unwrap();
+    let attention =
+        scaled_dot_product_attention(&queries, &keys, &first_example_values())
+            .unwrap();
+    let tempered = softmax_with_temperature(&scores.row(0), 2.0).unwrap();
     assert_near(attention.weights.row(0), tempered.view(), 1e-15);
 }
 
@@ -167,13 +159,13 @@ fn the_same_seed_gives_the_same_numbers() {
 #[test]
 fn the_jacobian_is_the_derivative() {
     let scores = array![0.36, 2.4, -0.36, 0.36];
-    let jacobian = softmax_jacobian(softmax(scores.view()).view());
+    let jacobian = softmax_jacobian(&softmax(&scores));
     let h = 1e-5;
     for j in 0..4 {
         let shifted = |by: f64| {
             let mut moved: Array1<f64> = scores.clone();
             moved[j] += by;
-            softmax(moved.view())
+            softmax(&moved)
         };
         let difference = (shifted(h) - shifted(-h)) / (2.0 * h);
         assert_near(jacobian.column(j), difference.view(), 1e-10);
@@ -189,11 +181,9 @@ fn the_jacobian_is_the_derivative() {
 fn scaled_attention_is_attend_on_scaled_scores() {
     let (queries, keys) = second_example();
     let values = second_example_values();
-    let whole =
-        scaled_dot_product_attention(queries.view(), keys.view(), values.view())
-            .unwrap();
-    let scores = scaled_scores(queries.view(), keys.view()).unwrap();
-    assert_eq!(whole, attend(scores.view(), values.view()).unwrap());
+    let whole = scaled_dot_product_attention(&queries, &keys, &values).unwrap();
+    let scores = scaled_scores(&queries, &keys).unwrap();
+    assert_eq!(whole, attend(&scores, &values).unwrap());
     assert_eq!((whole.weights.dim(), whole.output.dim()), ((2, 4), (2, 5)));
 }
 
@@ -201,21 +191,17 @@ fn scaled_attention_is_attend_on_scaled_scores() {
 fn large_scores_stay_finite_in_single_precision() {
     let queries = Array2::from_elem((2, 64), 1e2_f32);
     let keys = Array2::from_shape_fn((3, 64), |(j, _)| [1e2, -1e2, 0.0][j]);
-    let attention = scaled_dot_product_attention(
-        queries.view(),
-        keys.view(),
-        Array2::eye(3).view(),
-    )
-    .unwrap();
+    let attention =
+        scaled_dot_product_attention(&queries, &keys, &Array2::eye(3)).unwrap();
     assert_eq!(attention.output.row(0), array![1.0, 0.0, 0.0]);
 }
 
 #[test]
 fn no_keys_give_zeros() {
     let attention = scaled_dot_product_attention(
-        array![[0.25, 0.25], [-0.75, 1.5]].view(),
-        Array2::zeros((0, 2)).view(),
-        Array2::zeros((0, 2)).view(),
+        &array![[0.25, 0.25], [-0.75, 1.5]],
+        &Array2::zeros((0, 2)),
+        &Array2::zeros((0, 2)),
     )
     .unwrap();
     assert_eq!(attention.output, Array2::<f64>::zeros((2, 2)));
@@ -226,9 +212,9 @@ fn errors_name_the_numbers() {
     let ones = |m, n| Array2::<f64>::ones((m, n));
     let message = |q: (usize, usize), k: (usize, usize), v: (usize, usize)| {
         scaled_dot_product_attention(
-            ones(q.0, q.1).view(),
-            ones(k.0, k.1).view(),
-            ones(v.0, v.1).view(),
+            &ones(q.0, q.1),
+            &ones(k.0, k.1),
+            &ones(v.0, v.1),
         )
         .unwrap_err()
         .to_string()

@@ -12,7 +12,9 @@
 use anyhow::{Result, anyhow, ensure};
 use ch02_softmax::{Attention, attention_weights, weighted_sum};
 use ch03_scaled::{scale, scaled_scores};
-use ndarray::{Array2, Array4, ArrayView2, ArrayView4, Axis, NdFloat, array};
+use ndarray::{
+    Array2, Array4, ArrayRef2, ArrayRef4, ArrayView4, Axis, NdFloat, array,
+};
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::BitAnd;
@@ -97,7 +99,7 @@ impl Mask {
 
     /// The same from token numbers, `batch × n`: every token but `pad` is real, wherever
     /// it stands. The shape is `(batch, 1, 1, n)`.
-    pub fn padding_of_tokens(tokens: ArrayView2<u32>, pad: u32) -> Self {
+    pub fn padding_of_tokens(tokens: &ArrayRef2<u32>, pad: u32) -> Self {
         let shape = (tokens.nrows(), 1, 1, tokens.ncols());
         Self::from_fn(shape, |b, _, _, j| tokens[[b, j]] != pad)
     }
@@ -272,15 +274,15 @@ impl Mask {
 /// Source: Vaswani et al., *Attention Is All You Need* (2017), section 3.2.3.
 // ANCHOR: masked_softmax
 pub fn masked_softmax<F: NdFloat>(
-    scores: ArrayView4<F>,
+    scores: &ArrayRef4<F>,
     mask: &Mask,
 ) -> Result<Array4<F>> {
     let mut weights = Array4::zeros(scores.dim());
-    weights.assign(&scores);
+    weights.assign(scores);
     let mut weights = mask.hide(weights)?;
     for mut sequence in weights.outer_iter_mut() {
         for mut head in sequence.outer_iter_mut() {
-            let weights_of_head = attention_weights(head.view());
+            let weights_of_head = attention_weights(&head);
             head.assign(&weights_of_head);
         }
     }
@@ -298,8 +300,8 @@ pub fn masked_softmax<F: NdFloat>(
 /// If the mask does not fit the weights, or weights and values do not fit each other.
 // ANCHOR: masked_sum
 pub fn masked_sum<F: NdFloat>(
-    weights: ArrayView4<F>,
-    values: ArrayView4<F>,
+    weights: &ArrayRef4<F>,
+    values: &ArrayRef4<F>,
     mask: &Mask,
 ) -> Result<Array4<F>> {
     let ((.., n), (_, _, values_n, _)) = (weights.dim(), values.dim());
@@ -310,13 +312,13 @@ pub fn masked_sum<F: NdFloat>(
     let allowed = mask.fit(weights.dim())?;
     // 0 · NaN is NaN, so the product takes only what is finite …
     let mut finite = Array4::zeros(values.dim());
-    finite.zip_mut_with(&values, |finite, &v| {
+    finite.zip_mut_with(values, |finite, &v| {
         if v.is_finite() {
             *finite = v;
         }
     });
     let (names, d_v) = (["weights", "values"], values.dim().3);
-    let mut output = per_head(names, weights, finite.view(), d_v, weighted_sum)?;
+    let mut output = per_head(names, weights, &finite, d_v, weighted_sum)?;
     // … and the rest is added where it is allowed.
     for ((b, h, j, c), &v) in values.indexed_iter().filter(|(_, v)| !v.is_finite())
     {
@@ -350,12 +352,12 @@ pub struct BatchedAttention<F> {
 /// Source: Vaswani et al. (2017), equation 1 and section 3.2.3.
 // ANCHOR: batched_attention
 pub fn batched_attention<F: NdFloat>(
-    queries: ArrayView4<F>,
-    keys: ArrayView4<F>,
-    values: ArrayView4<F>,
+    queries: &ArrayRef4<F>,
+    keys: &ArrayRef4<F>,
+    values: &ArrayRef4<F>,
     mask: &Mask,
 ) -> Result<BatchedAttention<F>> {
-    attend_masked(batched_scaled_scores(queries, keys)?.view(), values, mask)
+    attend_masked(&batched_scaled_scores(queries, keys)?, values, mask)
 }
 // ANCHOR_END: batched_attention
 
@@ -368,7 +370,7 @@ impl Mask {
     /// If the mask does not fit the scores.
     pub fn seen_in<F: NdFloat>(
         &self,
-        scores: ArrayView4<F>,
+        scores: &ArrayRef4<F>,
     ) -> Result<Cow<'_, Mask>> {
         if scores.iter().all(|&e| e != F::neg_infinity()) {
             return Ok(Cow::Borrowed(self));
@@ -388,12 +390,12 @@ impl Mask {
 /// # Errors
 /// If the mask does not fit the scores, or scores and values do not fit each other.
 pub fn attend_masked<F: NdFloat>(
-    scores: ArrayView4<F>,
-    values: ArrayView4<F>,
+    scores: &ArrayRef4<F>,
+    values: &ArrayRef4<F>,
     mask: &Mask,
 ) -> Result<BatchedAttention<F>> {
     let weights = masked_softmax(scores, mask)?;
-    let output = masked_sum(weights.view(), values, &*mask.seen_in(scores)?)?;
+    let output = masked_sum(&weights, values, &*mask.seen_in(scores)?)?;
     Ok(BatchedAttention { output, weights })
 }
 // ANCHOR_END: attend_masked
@@ -407,8 +409,8 @@ pub fn attend_masked<F: NdFloat>(
 /// If batch, heads or widths differ, or the width is 0.
 // ANCHOR: batched_scaled_scores
 pub fn batched_scaled_scores<F: NdFloat>(
-    queries: ArrayView4<F>,
-    keys: ArrayView4<F>,
+    queries: &ArrayRef4<F>,
+    keys: &ArrayRef4<F>,
 ) -> Result<Array4<F>> {
     let ((.., d_k), (_, _, n, key_width)) = (queries.dim(), keys.dim());
     // Said here too, because without a single head nobody else looks at the widths.
@@ -423,10 +425,10 @@ pub fn batched_scaled_scores<F: NdFloat>(
 /// Applies a function to each head of each sequence; its results are `m × width`.
 fn per_head<F: NdFloat>(
     names: [&str; 2],
-    left: ArrayView4<F>,
-    right: ArrayView4<F>,
+    left: &ArrayRef4<F>,
+    right: &ArrayRef4<F>,
     width: usize,
-    apply: impl Fn(ArrayView2<F>, ArrayView2<F>) -> Result<Array2<F>>,
+    apply: impl Fn(&ArrayRef2<F>, &ArrayRef2<F>) -> Result<Array2<F>>,
 ) -> Result<Array4<F>> {
     let (batch, heads, m, _) = left.dim();
     let (right_batch, right_heads, ..) = right.dim();
@@ -444,7 +446,7 @@ fn per_head<F: NdFloat>(
             let mut result = results
                 .index_axis_mut(Axis(0), b)
                 .index_axis_move(Axis(0), h);
-            result.assign(&apply(left, right)?);
+            result.assign(&apply(&left, &right)?);
         }
     }
     Ok(results)
@@ -460,14 +462,14 @@ fn per_head<F: NdFloat>(
 /// As [`batched_attention`].
 // ANCHOR: masked_attention
 pub fn masked_attention<F: NdFloat>(
-    queries: ArrayView2<F>,
-    keys: ArrayView2<F>,
-    values: ArrayView2<F>,
+    queries: &ArrayRef2<F>,
+    keys: &ArrayRef2<F>,
+    values: &ArrayRef2<F>,
     mask: &Mask,
 ) -> Result<Attention<F>> {
-    let alone = |x| ArrayView2::insert_axis(x, Axis(0)).insert_axis(Axis(0));
+    let alone = |x| ArrayRef2::view(x).insert_axis(Axis(0)).insert_axis(Axis(0));
     let attention =
-        batched_attention(alone(queries), alone(keys), alone(values), mask)?;
+        batched_attention(&alone(queries), &alone(keys), &alone(values), mask)?;
     let only =
         |x: Array4<F>| x.index_axis_move(Axis(0), 0).index_axis_move(Axis(0), 0);
     Ok(Attention {

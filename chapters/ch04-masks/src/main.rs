@@ -39,14 +39,14 @@ fn show(name: &str, matrix: &Array2<f64>) {
 fn padding() -> Result<()> {
     println!("# padding: Two sentences, filled up to five places");
     let tokens = example_tokens();
-    let mask = Mask::padding_of_tokens(tokens.view(), PAD);
+    let mask = Mask::padding_of_tokens(&tokens, PAD);
     println!("tokens\n{tokens}");
     println!("mask   {mask:?}\n{mask}");
     assert_eq!(mask, Mask::padding(&[3, 2], 5)?);
 
     // The same five scores for the first word of both sentences.
     let scores = Array4::from_shape_fn((2, 1, 1, 5), |(_, _, _, j)| j as f64 / 2.0);
-    let weights = masked_softmax(scores.view(), &mask)?;
+    let weights = masked_softmax(&scores, &mask)?;
     println!("scores = {:.1}", row(&scores, 0));
     println!("weights of sentence 0 = {:.3}", row(&weights, 0));
     println!("weights of sentence 1 = {:.3}", row(&weights, 1));
@@ -69,12 +69,7 @@ fn interpreter() -> Result<()> {
     let (query, keys) = first_example();
     let queries = Array2::from_shape_fn((4, 4), |(_, c)| query[[0, c]]);
     let heard = Mask::causal(4, 4);
-    let attention = masked_attention(
-        queries.view(),
-        keys.view(),
-        word_values().view(),
-        &heard,
-    )?;
+    let attention = masked_attention(&queries, &keys, &word_values(), &heard)?;
     for (i, word) in SENTENCE.iter().enumerate() {
         let (weights, r) = (attention.weights.row(i), attention.output.row(i));
         let said: Vec<_> = TRANSLATION.iter().zip(r).collect();
@@ -95,19 +90,14 @@ fn causal() -> Result<()> {
     let values = word_values();
     let mask = Mask::causal(4, 4);
     println!("mask   {mask:?}\n{mask}");
-    let seen = masked_attention(x.view(), x.view(), values.view(), &mask)?;
+    let seen = masked_attention(&x, &x, &values, &mask)?;
     show("weights", &seen.weights);
 
     // Change everything about the last position.
     let (mut changed, mut other_values) = (x.clone(), values.clone());
     changed.row_mut(3).fill(9.0);
     other_values.row_mut(3).fill(-9.0);
-    let after = masked_attention(
-        changed.view(),
-        changed.view(),
-        other_values.view(),
-        &mask,
-    )?;
+    let after = masked_attention(&changed, &changed, &other_values, &mask)?;
     for i in 0..4 {
         let same = seen.output.row(i) == after.output.row(i);
         println!("answer {i} the same after position 3 has changed: {same}");
@@ -120,7 +110,7 @@ fn causal() -> Result<()> {
 // ANCHOR: both
 fn both() -> Result<()> {
     println!("# both: Causal and padding together");
-    let padding = Mask::padding_of_tokens(example_tokens().view(), PAD);
+    let padding = Mask::padding_of_tokens(&example_tokens(), PAD);
     let causal = Mask::causal(5, 5);
     let both = (&causal & &padding)?;
     println!("causal {causal:?} & padding {padding:?} = {both:?}");
@@ -164,8 +154,7 @@ fn empty_row() -> Result<()> {
     let (queries, keys) = second_example();
     let values = second_example_values();
     let mask = Mask::from_fn((1, 1, 2, 4), |_, _, i, j| i == 0 && j != 1);
-    let attention =
-        masked_attention(queries.view(), keys.view(), values.view(), &mask)?;
+    let attention = masked_attention(&queries, &keys, &values, &mask)?;
     println!("mask\n{mask}");
     show("weights", &attention.weights);
     show("output", &attention.output);
@@ -183,8 +172,7 @@ fn leak() -> Result<()> {
         let (mut keys, mut values) = (keys.clone(), second_example_values());
         keys.row_mut(3).fill(filling);
         values.row_mut(3).fill(filling);
-        let attention =
-            masked_attention(queries.view(), keys.view(), values.view(), &mask)?;
+        let attention = masked_attention(&queries, &keys, &values, &mask)?;
         let output = attention.output.row(0);
         println!("filled with {:<5} → {output:.3}", format!("{filling:e}"));
     }
@@ -209,7 +197,7 @@ fn polarity() -> Result<()> {
     let right = Mask::causal(4, 4);
     let flipped = Mask::from_fn((1, 1, 4, 4), |_, _, i, j| j > i);
     for (name, mask) in [("right", right), ("flipped", flipped)] {
-        let attention = masked_attention(x.view(), x.view(), values.view(), &mask)?;
+        let attention = masked_attention(&x, &x, &values, &mask)?;
         show(name, &attention.weights);
     }
     println!();
@@ -224,7 +212,7 @@ fn finite_fill() -> Result<()> {
         let filled = Array2::from_shape_fn((1, 3), |(_, j)| {
             if allowed[j] { scores[j] } else { fill }
         });
-        attention_weights(filled.view()).row(0).to_owned()
+        attention_weights(&filled).row(0).to_owned()
     };
     for (case, scores, allowed) in [
         ("last forbidden", [2.0, 1.0, 3.0], [true, true, false]),
@@ -246,10 +234,10 @@ fn finite_fill() -> Result<()> {
 fn after_softmax() -> Result<()> {
     println!("# after-softmax: The mask laid on the weights instead of the scores");
     let (queries, keys) = second_example();
-    let scores = scaled_scores(queries.view(), keys.view())?;
+    let scores = scaled_scores(&queries, &keys)?;
     let mask = Mask::padding(&[3], 4)?;
     let allowed = array![1.0, 1.0, 1.0, 0.0];
-    let late = attention_weights(scores.view()) * &allowed;
+    let late = attention_weights(&scores) * &allowed;
     println!(
         "laid on the weights = {:.3}   sum {:.3}",
         late.row(0),
@@ -259,13 +247,13 @@ fn after_softmax() -> Result<()> {
     // The forbidden key still takes part in the sum below the fraction.
     let mut louder = scores.clone();
     louder[[0, 3]] += 3.0;
-    let late = attention_weights(louder.view()) * &allowed;
+    let late = attention_weights(&louder) * &allowed;
     println!("after the forbidden score has grown = {:.3}", late.row(0));
 
     let scores = scores.insert_axis(Axis(0)).insert_axis(Axis(0));
     println!(
         "−∞ before = {:.3}",
-        row(&masked_softmax(scores.view(), &mask)?, 0)
+        row(&masked_softmax(&scores, &mask)?, 0)
     );
     println!();
     Ok(())
@@ -277,14 +265,14 @@ fn renormalise() -> Result<()> {
     println!("# renormalise: Dividing by the new sum afterwards");
     let mask = Mask::padding(&[2], 3)?;
     for scores in [array![[1.0, 2.0, 3.0]], array![[1.0, 2.0, 900.0]]] {
-        let late = attention_weights(scores.view()) * array![1.0, 1.0, 0.0];
+        let late = attention_weights(&scores) * array![1.0, 1.0, 0.0];
         let renormalised = &late / late.sum();
         println!("scores {}", scores.row(0));
         println!("    renormalised after = {:.3}", renormalised.row(0));
         let scores = scores.insert_axis(Axis(0)).insert_axis(Axis(0));
         println!(
             "    −∞ before          = {:.3}",
-            row(&masked_softmax(scores.view(), &mask)?, 0)
+            row(&masked_softmax(&scores, &mask)?, 0)
         );
     }
     println!();
@@ -300,9 +288,7 @@ fn two_added() {
     println!("two masks added = {}", lowest + lowest);
     println!(
         "a whole row of them = {}",
-        ch02_softmax::naive_softmax(
-            array![lowest + lowest, lowest + lowest].view()
-        )
+        ch02_softmax::naive_softmax(&array![lowest + lowest, lowest + lowest])
     );
     println!();
 }
@@ -333,7 +319,7 @@ fn padded_query() -> Result<()> {
     let (_, x) = first_example();
     let values = word_values();
     let mask = Mask::padding(&[2], 4)?;
-    let attention = masked_attention(x.view(), x.view(), values.view(), &mask)?;
+    let attention = masked_attention(&x, &x, &values, &mask)?;
     show("weights, positions 2 and 3 are padding", &attention.weights);
     show("output", &attention.output);
     println!();

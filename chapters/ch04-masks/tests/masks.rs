@@ -24,12 +24,12 @@ fn attend(
     v: &Array2<f64>,
     mask: &Mask,
 ) -> Attention<f64> {
-    masked_attention(q.view(), k.view(), v.view(), mask).unwrap()
+    masked_attention(q, k, v, mask).unwrap()
 }
 
 #[test]
 fn padding_from_tokens_and_from_lengths() {
-    let mask = Mask::padding_of_tokens(example_tokens().view(), PAD);
+    let mask = Mask::padding_of_tokens(&example_tokens(), PAD);
     assert_eq!(rows(&mask), "111··\n11···");
     assert_eq!(mask, Mask::padding(&[3, 2], 5).unwrap());
     assert_eq!(
@@ -38,7 +38,7 @@ fn padding_from_tokens_and_from_lengths() {
     );
     // Padding on the left, or a hole, is hidden wherever it stands.
     let tokens = array![[0, 7, 0, 8]];
-    assert_eq!(rows(&Mask::padding_of_tokens(tokens.view(), 0)), "·1·1");
+    assert_eq!(rows(&Mask::padding_of_tokens(&tokens, 0)), "·1·1");
     assert_eq!(
         Mask::padding(&[3, 7], 5).unwrap_err().to_string(),
         "sequence 1 is 7 long but there are only 5 keys"
@@ -108,7 +108,7 @@ fn a_mask_that_does_not_fit_says_both_shapes() {
     );
     let (x, mask) = (ramp((2, 1, 3, 4)), Mask::padding(&[1, 1, 1], 3).unwrap());
     assert_eq!(
-        batched_attention(x.view(), x.view(), x.view(), &mask)
+        batched_attention(&x, &x, &x, &mask)
             .unwrap_err()
             .to_string(),
         "a mask of 3 × 1 × 1 × 3 does not fit scores of 2 × 1 × 3 × 3"
@@ -126,8 +126,8 @@ fn additive_is_zero_and_minus_infinity() {
     let (scores, mask) = (ramp((1, 1, 3, 3)), Mask::causal(3, 3));
     let added = &scores + &mask.to_additive::<f64>();
     assert_eq!(
-        masked_softmax(scores.view(), &mask).unwrap(),
-        masked_softmax(added.view(), &Mask::everything()).unwrap()
+        masked_softmax(&scores, &mask).unwrap(),
+        masked_softmax(&added, &Mask::everything()).unwrap()
     );
 }
 
@@ -137,8 +137,7 @@ fn without_a_mask_it_is_chapter_3() {
     let values = second_example_values();
     assert_eq!(
         attend(&queries, &keys, &values, &Mask::everything()),
-        scaled_dot_product_attention(queries.view(), keys.view(), values.view())
-            .unwrap()
+        scaled_dot_product_attention(&queries, &keys, &values).unwrap()
     );
 }
 
@@ -148,9 +147,9 @@ fn forbidden_keys_might_as_well_not_be_there() {
     let values = second_example_values();
     let masked = attend(&queries, &keys, &values, &Mask::padding(&[3], 4).unwrap());
     let without = scaled_dot_product_attention(
-        queries.view(),
-        keys.slice(s![..3, ..]),
-        values.slice(s![..3, ..]),
+        &queries,
+        &keys.slice(s![..3, ..]),
+        &values.slice(s![..3, ..]),
     )
     .unwrap();
     assert!(
@@ -221,7 +220,7 @@ fn what_is_not_finite_is_summed_over_the_allowed_keys_alone() {
         let values = Array4::from_shape_fn((2, 2, 5, 4), |(b, h, j, c)| {
             wild[(3 * b + 5 * h + 2 * j + 4 * c * j + shift) % 7]
         });
-        let found = masked_sum(weights.view(), values.view(), &mask).unwrap();
+        let found = masked_sum(&weights, &values, &mask).unwrap();
         for ((b, h, i, c), &found) in found.indexed_iter() {
             let expected: f64 = (0..5)
                 .filter(|&j| allowed[[b, h, i, j]])
@@ -240,10 +239,10 @@ fn infinite_scores_count_where_they_are_allowed() {
     let scores = array![[[[f64::INFINITY, 1.0, f64::NEG_INFINITY, 1.0]]]];
     let hidden = Mask::from_fn((1, 1, 1, 4), |_, _, _, j| j > 0);
     assert_eq!(
-        masked_softmax(scores.view(), &hidden).unwrap(),
+        masked_softmax(&scores, &hidden).unwrap(),
         array![[[[0.0, 0.5, 0.0, 0.5]]]]
     );
-    let seen = masked_softmax(scores.view(), &Mask::everything()).unwrap();
+    let seen = masked_softmax(&scores, &Mask::everything()).unwrap();
     assert!(seen.iter().all(|a| a.is_nan()));
 }
 
@@ -265,7 +264,7 @@ fn an_empty_row_is_zero_and_alone() {
 fn nan_among_the_allowed_is_not_hidden() {
     let scores = array![[[[1.0, f64::NAN, 2.0], [1.0, 3.0, f64::NAN]]]];
     let weights =
-        masked_softmax(scores.view(), &Mask::padding(&[2], 3).unwrap()).unwrap();
+        masked_softmax(&scores, &Mask::padding(&[2], 3).unwrap()).unwrap();
     assert!(weights.slice(s![0, 0, 0, ..]).iter().all(|a| a.is_nan()));
     assert!((weights.slice(s![0, 0, 1, ..]).sum() - 1.0).abs() < 1e-15);
 }
@@ -292,7 +291,7 @@ fn every_head_of_every_sequence_is_attention_by_itself() {
     let (q, k, v) = (ramp((2, 3, 4, 5)), ramp((2, 3, 6, 5)), ramp((2, 3, 6, 2)));
     let mask =
         Mask::from_fn((2, 3, 4, 6), |b, h, i, j| (b + 2 * h + i * j) % 4 != 1);
-    let whole = batched_attention(q.view(), k.view(), v.view(), &mask).unwrap();
+    let whole = batched_attention(&q, &k, &v, &mask).unwrap();
     assert_eq!(whole.output.dim(), (2, 3, 4, 2));
     assert_eq!(whole.weights.dim(), (2, 3, 4, 6));
     for b in 0..2 {
@@ -317,7 +316,7 @@ fn layout_does_not_matter() {
     let expected = attend(&queries, &keys, &values, &mask);
     let turned = |x: &Array2<f64>| x.t().as_standard_layout().into_owned();
     let (q, k, v) = (turned(&queries), turned(&keys), turned(&values));
-    let found = masked_attention(q.t(), k.t(), v.t(), &mask).unwrap();
+    let found = masked_attention(&q.t(), &k.t(), &v.t(), &mask).unwrap();
     assert!(
         (&found.output - &expected.output)
             .iter()
@@ -329,9 +328,9 @@ fn layout_does_not_matter() {
 fn empty_batches_and_sequences_have_empty_answers() {
     for (b, h, m, n) in [(0, 2, 3, 4), (2, 0, 3, 4), (2, 2, 0, 4), (2, 2, 3, 0)] {
         let attention = batched_attention(
-            Array4::<f64>::zeros((b, h, m, 5)).view(),
-            Array4::zeros((b, h, n, 5)).view(),
-            Array4::zeros((b, h, n, 6)).view(),
+            &Array4::<f64>::zeros((b, h, m, 5)),
+            &Array4::zeros((b, h, n, 5)),
+            &Array4::zeros((b, h, n, 6)),
             &Mask::causal(m, n),
         )
         .unwrap();
@@ -376,12 +375,7 @@ fn errors_name_the_shapes() {
             "queries and keys are 0 wide, so 1/√d_k has no value",
         ),
     ] {
-        let error = batched_attention(
-            zeros(q).view(),
-            zeros(k).view(),
-            zeros(v).view(),
-            &all,
-        );
+        let error = batched_attention(&zeros(q), &zeros(k), &zeros(v), &all);
         assert_eq!(error.unwrap_err().to_string(), expected);
     }
 }
@@ -392,7 +386,7 @@ fn empty_batches_do_not_hide_errors() {
     for (batch, heads) in [(0, 2), (2, 0)] {
         let zeros = |n, width| Array4::<f64>::zeros((batch, heads, n, width));
         let scores = |d_k, key_width| {
-            batched_scaled_scores(zeros(3, d_k).view(), zeros(4, key_width).view())
+            batched_scaled_scores(&zeros(3, d_k), &zeros(4, key_width))
                 .unwrap_err()
                 .to_string()
         };
@@ -402,7 +396,7 @@ fn empty_batches_do_not_hide_errors() {
             "queries and keys are 0 wide, so 1/√d_k has no value"
         );
         assert_eq!(
-            masked_sum(zeros(3, 4).view(), zeros(6, 5).view(), &Mask::everything())
+            masked_sum(&zeros(3, 4), &zeros(6, 5), &Mask::everything())
                 .unwrap_err()
                 .to_string(),
             "each query has 4 weights but there are 6 values"
@@ -415,8 +409,7 @@ fn empty_batches_do_not_hide_errors() {
 fn an_allowed_infinity_is_multiplied_by_its_weight() {
     let values = array![[[[f64::INFINITY], [2.0]]]];
     let first_of = |weights: Array4<f64>| {
-        let sum =
-            masked_sum(weights.view(), values.view(), &Mask::everything()).unwrap();
+        let sum = masked_sum(&weights, &values, &Mask::everything()).unwrap();
         sum[[0, 0, 0, 0]]
     };
     assert!(first_of(array![[[[0.0, 1.0]]]]).is_nan());

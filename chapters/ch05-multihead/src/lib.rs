@@ -13,7 +13,7 @@ use anyhow::{Result, ensure};
 use ch04_masks::{Mask, batched_scaled_scores, masked_softmax, masked_sum};
 use ndarray::linalg::general_mat_mul;
 use ndarray::{
-    Array1, Array2, Array3, Array4, ArrayView3, ArrayView4, ArrayViewMut1,
+    Array1, Array2, Array3, Array4, ArrayRef3, ArrayRef4, ArrayViewMut1,
     ArrayViewMut2, Axis, NdFloat, array,
 };
 use rand::{Rng, RngExt};
@@ -49,7 +49,7 @@ impl<F: NdFloat> Projection<F> {
     ///
     /// # Errors
     /// If the vectors are not as wide as the weight takes.
-    pub fn apply(&self, x: ArrayView3<F>) -> Result<Array3<F>> {
+    pub fn apply(&self, x: &ArrayRef3<F>) -> Result<Array3<F>> {
         let (batch, n, width) = x.dim();
         ensure!(
             width == self.weight.nrows(),
@@ -137,7 +137,7 @@ pub fn cast<F: NdFloat>(x: f64) -> F {
 /// If there are no heads, or the width is not divisible by their number.
 // ANCHOR: split_heads
 pub fn split_heads<F: NdFloat>(
-    x: ArrayView3<F>,
+    x: &ArrayRef3<F>,
     heads: usize,
 ) -> Result<Array4<F>> {
     let (batch, n, width) = x.dim();
@@ -161,7 +161,7 @@ pub fn split_heads<F: NdFloat>(
 /// Joins the heads again: `(batch, heads, n, d)` → `(batch, n, heads · d)`, the reverse of
 /// [`split_heads`].
 // ANCHOR: merge_heads
-pub fn merge_heads<F: NdFloat>(x: ArrayView4<F>) -> Array3<F> {
+pub fn merge_heads<F: NdFloat>(x: &ArrayRef4<F>) -> Array3<F> {
     let (batch, heads, n, d) = x.dim();
     let mut merged = Array3::zeros((batch, n, heads * d));
     for (h, head) in x.axis_iter(Axis(1)).enumerate() {
@@ -186,14 +186,14 @@ pub fn merge_heads<F: NdFloat>(x: ArrayView4<F>) -> Array3<F> {
 /// the reference implementation of Vaswani et al. (2017).
 // ANCHOR: dropout
 pub fn dropout<F: NdFloat>(
-    weights: ArrayView4<F>,
+    weights: &ArrayRef4<F>,
     p: f64,
     rng: &mut (impl Rng + ?Sized),
 ) -> Result<Array4<F>> {
     check_probability(p)?;
     // Copied row by row, so that a seed drops the same weights however they lie in memory.
     let mut kept = Array4::zeros(weights.dim());
-    kept.assign(&weights);
+    kept.assign(weights);
     if p == 0.0 {
         return Ok(kept);
     }
@@ -329,8 +329,8 @@ impl<F: NdFloat> MultiHeadAttention<F> {
     /// If the widths do not fit the projections, or keys and values differ in number.
     pub fn remember(
         &self,
-        keys: ArrayView3<F>,
-        values: ArrayView3<F>,
+        keys: &ArrayRef3<F>,
+        values: &ArrayRef3<F>,
     ) -> Result<Memory<F>> {
         let ((batch, n, _), (value_batch, value_n, _)) = (keys.dim(), values.dim());
         ensure!(
@@ -339,8 +339,8 @@ impl<F: NdFloat> MultiHeadAttention<F> {
         );
         // K W^K and V W^V
         Ok(Memory {
-            keys: split_heads(self.key.apply(keys)?.view(), self.heads)?,
-            values: split_heads(self.value.apply(values)?.view(), self.heads)?,
+            keys: split_heads(&self.key.apply(keys)?, self.heads)?,
+            values: split_heads(&self.value.apply(values)?, self.heads)?,
         })
     }
 }
@@ -356,7 +356,7 @@ impl<F: NdFloat> MultiHeadAttention<F> {
     /// If the queries do not fit the projection or the memory, or the mask does not fit.
     pub fn ask(
         &self,
-        queries: ArrayView3<F>,
+        queries: &ArrayRef3<F>,
         memory: &Memory<F>,
         mask: &Mask,
     ) -> Result<MultiHeadAnswer<F>> {
@@ -392,7 +392,7 @@ impl<F: NdFloat> MultiHeadAttention<F> {
     /// As [`ask`](Self::ask).
     pub fn ask_in_steps(
         &self,
-        queries: ArrayView3<F>,
+        queries: &ArrayRef3<F>,
         memory: &Memory<F>,
         mask: &Mask,
     ) -> Result<MultiHeadSteps<F>> {
@@ -405,33 +405,33 @@ impl<F: NdFloat> MultiHeadAttention<F> {
     /// As [`ask`](Self::ask).
     pub fn ask_in_training(
         &self,
-        queries: ArrayView3<F>,
+        queries: &ArrayRef3<F>,
         memory: &Memory<F>,
         mask: &Mask,
         rng: &mut (impl Rng + ?Sized),
     ) -> Result<MultiHeadSteps<F>> {
         self.steps(queries, memory, mask, |weights| {
-            dropout(weights.view(), self.dropout, rng)
+            dropout(weights, self.dropout, rng)
         })
     }
 
     fn steps(
         &self,
-        queries: ArrayView3<F>,
+        queries: &ArrayRef3<F>,
         memory: &Memory<F>,
         mask: &Mask,
         drop: impl FnOnce(&Array4<F>) -> Result<Array4<F>>,
     ) -> Result<MultiHeadSteps<F>> {
-        let queries = split_heads(self.query.apply(queries)?.view(), self.heads)?;
+        let queries = split_heads(&self.query.apply(queries)?, self.heads)?;
         // softmax(Q Kᵀ / √d_k) in each head, behind the mask
-        let scores = batched_scaled_scores(queries.view(), memory.keys.view())?;
-        let weights = masked_softmax(scores.view(), mask)?;
+        let scores = batched_scaled_scores(&queries, &memory.keys)?;
+        let weights = masked_softmax(&scores, mask)?;
         let kept = drop(&weights)?;
         // concat(head_1, …, head_h) W^O
-        let seen = mask.seen_in(scores.view())?;
-        let answers = masked_sum(kept.view(), memory.values.view(), &seen)?;
-        let merged = merge_heads(answers.view());
-        let output = self.output.apply(merged.view())?;
+        let seen = mask.seen_in(&scores)?;
+        let answers = masked_sum(&kept, &memory.values, &seen)?;
+        let merged = merge_heads(&answers);
+        let output = self.output.apply(&merged)?;
         Ok(MultiHeadSteps {
             queries,
             weights,
@@ -452,9 +452,9 @@ impl<F: NdFloat> MultiHeadAttention<F> {
     /// As those two.
     pub fn attend(
         &self,
-        queries: ArrayView3<F>,
-        keys: ArrayView3<F>,
-        values: ArrayView3<F>,
+        queries: &ArrayRef3<F>,
+        keys: &ArrayRef3<F>,
+        values: &ArrayRef3<F>,
         mask: &Mask,
     ) -> Result<MultiHeadAnswer<F>> {
         self.ask(queries, &self.remember(keys, values)?, mask)

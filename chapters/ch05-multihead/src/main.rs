@@ -38,8 +38,8 @@ fn one_by_one() -> Result<()> {
         let columns = Slice::from(2 * h..2 * (h + 1));
         let q = query.slice_axis(Axis(1), columns);
         let k = keys.slice_axis(Axis(1), columns);
-        let head = scaled_dot_product_attention(q, k, values.view())?;
-        let (scores, weights) = (alignment_scores(q, k)?, head.weights.row(0));
+        let head = scaled_dot_product_attention(&q, &k, &values)?;
+        let (scores, weights) = (alignment_scores(&q, &k)?, head.weights.row(0));
         let best = (0..4).max_by(|&i, &j| weights[i].total_cmp(&weights[j]));
         println!("head {h}: scores {:.2}", scores.row(0));
         println!("        weights {weights:.3}");
@@ -64,9 +64,9 @@ fn one_by_one() -> Result<()> {
     )?;
     let batch = |x: Array2<f64>| x.insert_axis(Axis(0));
     let answer = attention.attend(
-        batch(query).view(),
-        batch(keys).view(),
-        batch(values).view(),
+        &batch(query),
+        &batch(keys),
+        &batch(values),
         &Mask::everything(),
     )?;
     let difference = &answer.output.index_axis(Axis(0), 0) - &together;
@@ -82,7 +82,7 @@ fn split() -> Result<()> {
     println!("# split: Three tokens of width 4, cut into two heads of width 2");
     let x = Array3::from_shape_vec((1, 3, 4), (1..=12).map(f64::from).collect())?;
     println!("x   (1, 3, 4)\n{:2}", x.index_axis(Axis(0), 0));
-    let heads = split_heads(x.view(), 2)?;
+    let heads = split_heads(&x, 2)?;
     println!("split   {:?}", heads.dim());
     println!(
         "head 0\n{:2}",
@@ -92,7 +92,7 @@ fn split() -> Result<()> {
         "head 1\n{:2}",
         heads.index_axis(Axis(0), 0).index_axis(Axis(0), 1)
     );
-    println!("merged again, the same: {}", merge_heads(heads.view()) == x);
+    println!("merged again, the same: {}", merge_heads(&heads) == x);
 
     // The same numbers in the same order, without exchanging the axes.
     let reshaped = x.to_shape((1, 2, 3, 2))?;
@@ -126,36 +126,35 @@ fn shapes() -> Result<()> {
         "keys and values     {:?}   (batch, n, d_model)",
         source.dim()
     );
-    let q = query.apply(queries.view())?;
+    let q = query.apply(&queries)?;
     println!("Q W^Q               {:?}   (batch, m, h · d_k)", q.dim());
-    let q = split_heads(q.view(), heads)?;
+    let q = split_heads(&q, heads)?;
     println!("split               {:?}   (batch, h, m, d_k)", q.dim());
-    let k = split_heads(key.apply(source.view())?.view(), heads)?;
-    let v = split_heads(value.apply(source.view())?.view(), heads)?;
+    let k = split_heads(&key.apply(&source)?, heads)?;
+    let v = split_heads(&value.apply(&source)?, heads)?;
     println!("K and V, split      {:?}   (batch, h, n, d_k)", k.dim());
-    let scores = batched_scaled_scores(q.view(), k.view())?;
+    let scores = batched_scaled_scores(&q, &k)?;
     println!("scaled scores       {:?}   (batch, h, m, n)", scores.dim());
     println!("mask                {mask:?}   stretched to that");
-    let weights = masked_softmax(scores.view(), &mask)?;
+    let weights = masked_softmax(&scores, &mask)?;
     println!("weights             {:?}   (batch, h, m, n)", weights.dim());
-    let answers = masked_sum(weights.view(), v.view(), &mask)?;
+    let answers = masked_sum(&weights, &v, &mask)?;
     println!(
         "weighted sums       {:?}   (batch, h, m, d_v)",
         answers.dim()
     );
-    let merged = merge_heads(answers.view());
+    let merged = merge_heads(&answers);
     println!(
         "heads merged        {:?}   (batch, m, h · d_v)",
         merged.dim()
     );
-    let step_by_step = output.apply(merged.view())?;
+    let step_by_step = output.apply(&merged)?;
     println!(
         "times W^O           {:?}   (batch, m, d_model)",
         step_by_step.dim()
     );
 
-    let in_one =
-        attention.attend(queries.view(), source.view(), source.view(), &mask)?;
+    let in_one = attention.attend(&queries, &source, &source, &mask)?;
     println!("`attend` gives the same: {}", in_one.output == step_by_step);
     println!();
     Ok(())
@@ -173,7 +172,7 @@ fn roles() -> Result<()> {
     for (giver, receiver) in [(1.0, 0.0), (0.0, 1.0), (0.5, 0.5)] {
         let x = giver_and_receiver(giver, receiver);
         let ask = |attention: MultiHeadAttention<f64>| {
-            attention.attend(x.view(), x.view(), x.view(), &Mask::everything())
+            attention.attend(&x, &x, &x, &Mask::everything())
         };
         let answer =
             |output: Array3<f64>| output.index_axis(Axis(0), 0).row(0).to_owned();
@@ -199,9 +198,9 @@ fn widths() -> Result<()> {
     )?;
     let ones = |n, width| Array3::ones((1, n, width));
     let answer = attention.attend(
-        ones(2, 6).view(),
-        ones(9, 5).view(),
-        ones(9, 3).view(),
+        &ones(2, 6),
+        &ones(9, 5),
+        &ones(9, 3),
         &Mask::everything(),
     )?;
     println!("output  {:?}", answer.output.dim());
@@ -219,17 +218,17 @@ fn drop() -> Result<()> {
     let weights = Array4::from_elem((1, 1, 2, 8), 0.125);
     let mut rng = ChaCha8Rng::seed_from_u64(8);
     println!("before\n{weights:.3}");
-    println!("after\n{:.3}", dropout(weights.view(), 0.5, &mut rng)?);
+    println!("after\n{:.3}", dropout(&weights, 0.5, &mut rng)?);
 
     let many = Array4::from_elem((1, 1, 1, 100_000), 1.0);
     for p in [0.0, 0.1, 0.5, 0.9] {
-        let dropped = dropout(many.view(), p, &mut rng)?;
+        let dropped = dropout(&many, p, &mut rng)?;
         println!(
             "p = {p}: the mean of 100,000 weights of 1 is {:.2}",
             dropped.sum() / 1e5
         );
     }
-    if let Err(error) = dropout(weights.view(), 1.0, &mut rng) {
+    if let Err(error) = dropout(&weights, 1.0, &mut rng) {
         println!("error: {error}");
     }
     println!();
@@ -241,8 +240,7 @@ fn drop() -> Result<()> {
 fn average() -> Result<()> {
     println!("# average: What each head sees, and what the average says");
     let x = giver_and_receiver(1.0, 0.0);
-    let answer =
-        two_heads().attend(x.view(), x.view(), x.view(), &Mask::everything())?;
+    let answer = two_heads().attend(&x, &x, &x, &Mask::everything())?;
     for h in 0..2 {
         let head = answer
             .weights
@@ -306,11 +304,11 @@ fn biased() -> Result<()> {
     let without = Projection::from(weight);
     println!(
         "x W     = {}",
-        without.apply(x.view())?.index_axis(Axis(0), 0).row(0)
+        without.apply(&x)?.index_axis(Axis(0), 0).row(0)
     );
     println!(
         "x W + b = {}",
-        with.apply(x.view())?.index_axis(Axis(0), 0).row(0)
+        with.apply(&x)?.index_axis(Axis(0), 0).row(0)
     );
     Ok(())
 }

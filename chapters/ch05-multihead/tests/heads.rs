@@ -31,10 +31,7 @@ fn a_projection_is_a_product_and_a_bias() {
     let plain = Projection::from(weight.clone());
     let biased =
         Projection::new(weight.clone(), Some(array![0.1, 0.2, 0.3])).unwrap();
-    let (y, z) = (
-        plain.apply(x.view()).unwrap(),
-        biased.apply(x.view()).unwrap(),
-    );
+    let (y, z) = (plain.apply(&x).unwrap(), biased.apply(&x).unwrap());
     assert_eq!(y.dim(), (2, 3, 3));
     for b in 0..2 {
         assert_eq!(
@@ -48,7 +45,7 @@ fn a_projection_is_a_product_and_a_bias() {
     );
     assert_eq!((plain.parameters(), biased.parameters()), (6, 9));
     assert_eq!(
-        plain.apply(wavy(1, 1, 5).view()).unwrap_err().to_string(),
+        plain.apply(&wavy(1, 1, 5)).unwrap_err().to_string(),
         "vectors are 5 wide but the projection takes 2"
     );
     assert_eq!(
@@ -85,7 +82,7 @@ fn random_weights_lie_within_their_bound() {
 fn split_takes_columns_and_merge_puts_them_back() {
     let x = wavy(2, 5, 12);
     for heads in [1, 2, 3, 4, 12] {
-        let split = split_heads(x.view(), heads).unwrap();
+        let split = split_heads(&x, heads).unwrap();
         let d = 12 / heads;
         assert_eq!(split.dim(), (2, heads, 5, d));
         for h in 0..heads {
@@ -94,7 +91,7 @@ fn split_takes_columns_and_merge_puts_them_back() {
                 x.slice(s![.., .., h * d..(h + 1) * d])
             );
         }
-        assert_eq!(merge_heads(split.view()), x);
+        assert_eq!(merge_heads(&split), x);
     }
     // Any layout will do.
     let turned = x
@@ -103,23 +100,20 @@ fn split_takes_columns_and_merge_puts_them_back() {
         .as_standard_layout()
         .into_owned();
     assert_eq!(
-        split_heads(turned.view().permuted_axes([2, 1, 0]), 3).unwrap(),
-        split_heads(x.view(), 3).unwrap()
+        split_heads(&turned.view().permuted_axes([2, 1, 0]), 3).unwrap(),
+        split_heads(&x, 3).unwrap()
     );
     assert_eq!(
-        split_heads(x.view(), 5).unwrap_err().to_string(),
+        split_heads(&x, 5).unwrap_err().to_string(),
         "a width of 12 cannot be split into 5 equal heads"
     );
     assert_eq!(
-        split_heads(x.view(), 0).unwrap_err().to_string(),
+        split_heads(&x, 0).unwrap_err().to_string(),
         "a width of 12 cannot be split among 0 heads"
     );
+    assert_eq!(split_heads(&wavy(0, 3, 4), 2).unwrap().dim(), (0, 2, 3, 2));
     assert_eq!(
-        split_heads(wavy(0, 3, 4).view(), 2).unwrap().dim(),
-        (0, 2, 3, 2)
-    );
-    assert_eq!(
-        merge_heads(Array4::<f64>::zeros((2, 0, 3, 4)).view()).dim(),
+        merge_heads(&Array4::<f64>::zeros((2, 0, 3, 4))).dim(),
         (2, 3, 0)
     );
 }
@@ -129,9 +123,7 @@ fn split_takes_columns_and_merge_puts_them_back() {
 fn multi_head_is_its_formula() {
     let attention = MultiHeadAttention::<f64>::random(8, 2, &mut rng(2)).unwrap();
     let (x, y) = (wavy(1, 3, 8), wavy(1, 5, 8));
-    let answer = attention
-        .attend(x.view(), y.view(), y.view(), &Mask::everything())
-        .unwrap();
+    let answer = attention.attend(&x, &y, &y, &Mask::everything()).unwrap();
     let [w_q, w_k, w_v, w_o] = attention.projections().map(Projection::weight);
     let (x, y) = (x.index_axis_move(Axis(0), 0), y.index_axis_move(Axis(0), 0));
     let mut joined = Array2::zeros((3, 8));
@@ -140,8 +132,7 @@ fn multi_head_is_its_formula() {
             x.dot(&w.slice(s![.., 4 * h..4 * h + 4]))
         };
         let (q, k, v) = (own(&x, w_q), own(&y, w_k), own(&y, w_v));
-        let head =
-            scaled_dot_product_attention(q.view(), k.view(), v.view()).unwrap();
+        let head = scaled_dot_product_attention(&q, &k, &v).unwrap();
         joined
             .slice_mut(s![.., 4 * h..4 * h + 4])
             .assign(&head.output);
@@ -155,22 +146,15 @@ fn multi_head_is_its_formula() {
 fn one_head_is_attention_between_projections() {
     let attention = MultiHeadAttention::<f64>::random(6, 1, &mut rng(3)).unwrap();
     let x = wavy(1, 4, 6);
-    let answer = attention
-        .attend(x.view(), x.view(), x.view(), &Mask::everything())
-        .unwrap();
+    let answer = attention.attend(&x, &x, &x, &Mask::everything()).unwrap();
     let [q, k, v, o] = attention.projections();
-    let project = |p: &Projection<f64>| {
-        p.apply(x.view()).unwrap().index_axis_move(Axis(0), 0)
-    };
-    let inner = scaled_dot_product_attention(
-        project(q).view(),
-        project(k).view(),
-        project(v).view(),
-    )
-    .unwrap();
+    let project =
+        |p: &Projection<f64>| p.apply(&x).unwrap().index_axis_move(Axis(0), 0);
+    let inner = scaled_dot_product_attention(&project(q), &project(k), &project(v))
+        .unwrap();
     assert_near(
         &answer.output,
-        &o.apply(inner.output.insert_axis(Axis(0)).view()).unwrap(),
+        &o.apply(&inner.output.insert_axis(Axis(0))).unwrap(),
     );
 }
 
@@ -179,13 +163,11 @@ fn sequences_of_a_batch_do_not_meet() {
     let attention = MultiHeadAttention::<f64>::random(8, 4, &mut rng(4)).unwrap();
     let x = wavy(3, 4, 8);
     let mask = Mask::padding(&[4, 2, 3], 4).unwrap();
-    let whole = attention
-        .attend(x.view(), x.view(), x.view(), &mask)
-        .unwrap();
+    let whole = attention.attend(&x, &x, &x, &mask).unwrap();
     for (b, length) in [4, 2, 3].into_iter().enumerate() {
         let alone = x.slice(s![b..=b, .., ..]);
         let mask = Mask::padding(&[length], 4).unwrap();
-        let answer = attention.attend(alone, alone, alone, &mask).unwrap();
+        let answer = attention.attend(&alone, &alone, &alone, &mask).unwrap();
         assert_eq!(whole.output.slice(s![b..=b, .., ..]), answer.output);
     }
 }
@@ -204,7 +186,7 @@ fn widths_may_differ_and_must_fit() {
     )
     .unwrap();
     let ask = |q: Array3<f64>, k: Array3<f64>, v: Array3<f64>| {
-        attention.attend(q.view(), k.view(), v.view(), &Mask::everything())
+        attention.attend(&q, &k, &v, &Mask::everything())
     };
     let answer = ask(wavy(2, 3, 6), wavy(2, 7, 5), wavy(2, 7, 3)).unwrap();
     assert_eq!(answer.output.dim(), (2, 3, 6));
@@ -292,7 +274,7 @@ fn widths_may_differ_and_must_fit() {
 #[test]
 fn dropout_drops_rescales_and_is_seeded() {
     let ones = Array4::<f64>::ones((2, 3, 40, 50));
-    let dropped = dropout(ones.view(), 0.25, &mut rng(6)).unwrap();
+    let dropped = dropout(&ones, 0.25, &mut rng(6)).unwrap();
     let kept = dropped.iter().filter(|&&a| a != 0.0).count() as f64 / 12_000.0;
     assert!((kept - 0.75).abs() < 0.02, "{kept}");
     assert!(
@@ -308,18 +290,16 @@ fn dropout_drops_rescales_and_is_seeded() {
     // A seed drops the same weights however they lie in memory.
     let turned = Array4::<f64>::ones((2, 3, 50, 40));
     let turned = turned.view().permuted_axes([0, 1, 3, 2]);
-    assert_eq!(dropped, dropout(turned, 0.25, &mut rng(6)).unwrap());
-    assert_eq!(dropped, dropout(ones.view(), 0.25, &mut rng(6)).unwrap());
-    assert_ne!(dropped, dropout(ones.view(), 0.25, &mut rng(7)).unwrap());
-    assert_eq!(dropout(ones.view(), 0.0, &mut rng(6)).unwrap(), ones);
+    assert_eq!(dropped, dropout(&turned, 0.25, &mut rng(6)).unwrap());
+    assert_eq!(dropped, dropout(&ones, 0.25, &mut rng(6)).unwrap());
+    assert_ne!(dropped, dropout(&ones, 0.25, &mut rng(7)).unwrap());
+    assert_eq!(dropout(&ones, 0.0, &mut rng(6)).unwrap(), ones);
     for p in [-0.1, 1.0, 1.5, f64::NAN, f64::INFINITY] {
         let message = format!(
             "the probability of dropout must be at least 0 and below 1, not {p}"
         );
         assert_eq!(
-            dropout(ones.view(), p, &mut rng(6))
-                .unwrap_err()
-                .to_string(),
+            dropout(&ones, p, &mut rng(6)).unwrap_err().to_string(),
             message
         );
         let attention =
@@ -334,21 +314,16 @@ fn dropout_falls_on_the_weights_in_training_only() {
     let plain = MultiHeadAttention::new(1, same(), same(), same(), same()).unwrap();
     let attention = plain.clone().with_dropout(0.5).unwrap();
     let x = wavy(1, 4, 2);
-    let memory = attention.remember(x.view(), x.view()).unwrap();
+    let memory = attention.remember(&x, &x).unwrap();
     let mask = Mask::everything();
-    let used = attention.ask(x.view(), &memory, &mask).unwrap();
-    assert_eq!(used, plain.ask(x.view(), &memory, &mask).unwrap());
-    assert_eq!(
-        used,
-        attention
-            .attend(x.view(), x.view(), x.view(), &mask)
-            .unwrap()
-    );
+    let used = attention.ask(&x, &memory, &mask).unwrap();
+    assert_eq!(used, plain.ask(&x, &memory, &mask).unwrap());
+    assert_eq!(used, attention.attend(&x, &x, &x, &mask).unwrap());
     let trained = attention
-        .ask_in_training(x.view(), &memory, &mask, &mut rng(8))
+        .ask_in_training(&x, &memory, &mask, &mut rng(8))
         .unwrap();
     assert_eq!(trained.weights, used.weights);
-    let dropped = dropout(used.weights.view(), 0.5, &mut rng(8)).unwrap();
+    let dropped = dropout(&used.weights, 0.5, &mut rng(8)).unwrap();
     let dropped: Array2<f64> = dropped.slice(s![0, 0, .., ..]).to_owned();
     let expected = dropped.dot(&x.index_axis(Axis(0), 0));
     assert_near(&trained.output, &expected.insert_axis(Axis(0)));
@@ -360,8 +335,8 @@ fn in_use_dropout_changes_nothing() {
     let dropping = plain.clone().with_dropout(0.5).unwrap();
     let (x, mask) = (wavy(2, 4, 8), Mask::everything());
     let ask = |attention: &MultiHeadAttention<f64>| {
-        let memory = attention.remember(x.view(), x.view()).unwrap();
-        attention.ask(x.view(), &memory, &mask).unwrap()
+        let memory = attention.remember(&x, &x).unwrap();
+        attention.ask(&x, &memory, &mask).unwrap()
     };
     assert_eq!(ask(&dropping), ask(&plain));
 }
@@ -370,9 +345,7 @@ fn in_use_dropout_changes_nothing() {
 fn average_weights_are_the_mean_over_the_heads() {
     let attention = MultiHeadAttention::<f64>::random(6, 3, &mut rng(12)).unwrap();
     let x = wavy(2, 4, 6);
-    let answer = attention
-        .attend(x.view(), x.view(), x.view(), &Mask::everything())
-        .unwrap();
+    let answer = attention.attend(&x, &x, &x, &Mask::everything()).unwrap();
     let weights = &answer.weights;
     let mean = Array3::from_shape_fn((2, 4, 4), |(b, i, j)| {
         (weights[[b, 0, i, j]] + weights[[b, 1, i, j]] + weights[[b, 2, i, j]])
@@ -395,9 +368,7 @@ fn heads_do_not_change_the_number_of_parameters() {
 fn two_heads_do_what_one_cannot() {
     let ask = |attention: &MultiHeadAttention<f64>, giver, receiver| {
         let x = giver_and_receiver(giver, receiver);
-        let answer = attention
-            .attend(x.view(), x.view(), x.view(), &Mask::everything())
-            .unwrap();
+        let answer = attention.attend(&x, &x, &x, &Mask::everything()).unwrap();
         answer.output.slice(s![0, 0, ..]).to_owned()
     };
     let two = two_heads();
@@ -417,9 +388,7 @@ fn empty_batches_and_sequences() {
     let attention = MultiHeadAttention::<f64>::random(4, 2, &mut rng(10)).unwrap();
     for (batch, m, n) in [(0, 3, 3), (2, 0, 3), (2, 3, 0)] {
         let (x, y) = (wavy(batch, m, 4), wavy(batch, n, 4));
-        let answer = attention
-            .attend(x.view(), y.view(), y.view(), &Mask::everything())
-            .unwrap();
+        let answer = attention.attend(&x, &y, &y, &Mask::everything()).unwrap();
         assert_eq!(answer.output.dim(), (batch, m, 4));
         assert!(answer.output.iter().all(|&x| x == 0.0), "biases are 0 here");
     }

@@ -13,7 +13,7 @@ use ch02_softmax::word_values;
 use ch04_masks::Mask;
 use ch05_multihead::{MultiHeadAnswer, MultiHeadAttention, cast};
 use ndarray::{
-    Array2, Array4, ArrayView2, ArrayView3, ArrayView4, Axis, NdFloat, array,
+    Array2, Array4, ArrayRef2, ArrayRef3, ArrayRef4, Axis, NdFloat, array,
     concatenate,
 };
 // ANCHOR_END: imports
@@ -29,7 +29,7 @@ use ndarray::{
 // ANCHOR: self_attention
 pub fn self_attention<F: NdFloat>(
     attention: &MultiHeadAttention<F>,
-    x: ArrayView3<F>,
+    x: &ArrayRef3<F>,
     mask: &Mask,
 ) -> Result<MultiHeadAnswer<F>> {
     attention.attend(x, x, x, mask)
@@ -40,7 +40,7 @@ pub fn self_attention<F: NdFloat>(
 ///
 /// `tokens` are `batch × n`; the mask is `(batch, 1, 1, n)`.
 // ANCHOR: masks
-pub fn bidirectional_mask(tokens: ArrayView2<u32>, pad: u32) -> Mask {
+pub fn bidirectional_mask(tokens: &ArrayRef2<u32>, pad: u32) -> Mask {
     Mask::padding_of_tokens(tokens, pad)
 }
 
@@ -50,7 +50,7 @@ pub fn bidirectional_mask(tokens: ArrayView2<u32>, pad: u32) -> Mask {
 ///
 /// # Errors
 /// None in fact: the two masks always fit each other.
-pub fn causal_mask(tokens: ArrayView2<u32>, pad: u32) -> Result<Mask> {
+pub fn causal_mask(tokens: &ArrayRef2<u32>, pad: u32) -> Result<Mask> {
     let n = tokens.ncols();
     &Mask::causal(n, n) & &Mask::padding_of_tokens(tokens, pad)
 }
@@ -98,7 +98,7 @@ fn frequency(pair: usize, width: usize) -> f64 {
 /// Source: Su et al., *RoFormer* (2021), section 3.2.2 and equation 34.
 // ANCHOR: rope
 pub fn rotate<F: NdFloat>(
-    x: ArrayView4<F>,
+    x: &ArrayRef4<F>,
     positions: &[usize],
 ) -> Result<Array4<F>> {
     let (_, _, n, d) = x.dim();
@@ -127,7 +127,7 @@ pub fn rotate<F: NdFloat>(
 ///
 /// `tokens` and the result are `batch × n`.
 // ANCHOR: token_positions
-pub fn token_positions(tokens: ArrayView2<u32>, pad: u32) -> Array2<usize> {
+pub fn token_positions(tokens: &ArrayRef2<u32>, pad: u32) -> Array2<usize> {
     let mut positions = Array2::zeros(tokens.dim());
     for (row, mut positions) in tokens.rows().into_iter().zip(positions.rows_mut())
     {

@@ -40,7 +40,7 @@ fn reads_itself() -> Result<()> {
         ("only back", Mask::causal(4, 4)),
     ] {
         println!("{name}");
-        let answer = self_attention(&word_head(), x.view(), &mask)?;
+        let answer = self_attention(&word_head(), &x, &mask)?;
         let weights = only_head(answer.weights);
         for (word, row) in SENTENCE.iter().zip(weights.rows()) {
             println!("{row:.3}  {word}");
@@ -67,7 +67,7 @@ fn heatmap() -> Result<()> {
         ("bidirectional", Mask::everything()),
         ("causal", Mask::causal(6, 6)),
     ] {
-        let answer = self_attention(&wants_meet_offers(), x.view(), &mask)?;
+        let answer = self_attention(&wants_meet_offers(), &x, &mask)?;
         println!("{name}");
         let weights = only_head(answer.weights);
         for (token, row) in tokens.iter().zip(weights.rows()) {
@@ -89,8 +89,8 @@ fn future() -> Result<()> {
     let mut changed = x.clone();
     changed.index_axis_mut(Axis(1), 3).fill(1e6);
     let causal = Mask::causal(5, 5);
-    let before = self_attention(&attention, x.view(), &causal)?.output;
-    let after = self_attention(&attention, changed.view(), &causal)?.output;
+    let before = self_attention(&attention, &x, &causal)?.output;
+    let after = self_attention(&attention, &changed, &causal)?.output;
     for i in 0..5 {
         let same = before.index_axis(Axis(1), i) == after.index_axis(Axis(1), i);
         println!(
@@ -114,9 +114,8 @@ fn permuted() -> Result<()> {
     println!("# permuted: The words in another order");
     let order = [2, 0, 3, 1];
     let x = words().insert_axis(Axis(0));
-    let ask = |x: Array3<f64>| {
-        self_attention(&word_head(), x.view(), &Mask::everything())
-    };
+    let ask =
+        |x: Array3<f64>| self_attention(&word_head(), &x, &Mask::everything());
 
     let then_permuted = ask(x.clone())?.output.select(Axis(1), &order);
     let first_permuted = ask(x.select(Axis(1), &order))?.output;
@@ -163,7 +162,7 @@ fn rope() -> Result<()> {
     for first in [0, 1, 10, 1000] {
         let turned = |vector: &Array1<f64>, position| -> Result<Array1<f64>> {
             let alone = vector.clone().into_shape_with_order((1, 1, 1, 4))?;
-            Ok(rotate(alone.view(), &[position])?.flatten().to_owned())
+            Ok(rotate(&alone, &[position])?.flatten().to_owned())
         };
         let score = turned(&query, first + 3)?.dot(&turned(&key, first)?);
         println!("query at {:4}, key at {first:4}: {score:.3}", first + 3);
@@ -202,8 +201,8 @@ fn schemes() -> Result<()> {
                 let places: Vec<usize> = (at..at + 4).collect();
                 let alone =
                     |x: Array2<f64>| x.insert_axis(Axis(0)).insert_axis(Axis(0));
-                q = only_head(rotate(alone(q).view(), &places)?);
-                k = only_head(rotate(alone(k).view(), &places)?);
+                q = only_head(rotate(&alone(q), &places)?);
+                k = only_head(rotate(&alone(k), &places)?);
             }
             let mut scores = q.dot(&k.t()) / 2.0;
             if scheme == "ALiBi" {
@@ -211,7 +210,7 @@ fn schemes() -> Result<()> {
                     *score -= 0.5 * i.abs_diff(j) as f64;
                 }
             }
-            Ok(attention_weights(scores.view()))
+            Ok(attention_weights(&scores))
         };
         let (order, exchanged) = ([0, 1, 2, 3], [0, 2, 1, 3]);
         let here = weights(order, 0)?;
@@ -302,7 +301,7 @@ fn unmasked() -> Result<()> {
         );
     let alone = self_attention(
         &wants_meet_offers(),
-        x.insert_axis(Axis(0)).view(),
+        &x.insert_axis(Axis(0)),
         &Mask::everything(),
     )?;
     println!(
@@ -311,15 +310,15 @@ fn unmasked() -> Result<()> {
     );
     for (name, mask) in [
         ("without a mask", Mask::everything()),
-        ("with the mask", bidirectional_mask(tokens.view(), PAD)),
+        ("with the mask", bidirectional_mask(&tokens, PAD)),
     ] {
-        let answer = self_attention(&wants_meet_offers(), padded.view(), &mask)?;
+        let answer = self_attention(&wants_meet_offers(), &padded, &mask)?;
         println!(
             "padded to 8, {name:<14}      {:.2}",
             weights_of_fifth(&answer.weights)
         );
     }
-    let causal = causal_mask(tokens.view(), PAD)?;
+    let causal = causal_mask(&tokens, PAD)?;
     println!("the causal mask of the same tokens is {causal:?}");
     println!();
     Ok(())
@@ -340,8 +339,7 @@ fn one_axis_too_many() -> Result<()> {
     let mut rng = ChaCha8Rng::seed_from_u64(9);
     let attention = MultiHeadAttention::<f64>::random(8, 2, &mut rng)?;
     let x = Array3::ones((3, 5, 8));
-    let weights =
-        self_attention(&attention, x.view(), &Mask::everything())?.weights;
+    let weights = self_attention(&attention, &x, &Mask::everything())?.weights;
     println!("weights                     {:?}", weights.dim());
     println!(
         "of sequence 0               {:?}",
@@ -393,7 +391,7 @@ fn mixed() -> Result<()> {
     for first in [0, 1] {
         let turn = |vector: &Array1<f64>, position| -> Result<Array1<f64>> {
             let alone = vector.clone().into_shape_with_order((1, 1, 1, 4))?;
-            Ok(rotate(alone.view(), &[position])?.flatten().to_owned())
+            Ok(rotate(&alone, &[position])?.flatten().to_owned())
         };
         let right = turn(&query, first + 1)?.dot(&turn(&key, first)?);
         let wrong = half(&query, first + 1).dot(&half(&key, first));
@@ -412,6 +410,6 @@ fn left_padded() {
     println!("# left-padded: Positions count tokens, not places");
     let tokens = array![[PAD, PAD, 7, 8], [5, 6, 7, 8]];
     println!("tokens\n{tokens}");
-    println!("positions\n{}", token_positions(tokens.view(), PAD));
+    println!("positions\n{}", token_positions(&tokens, PAD));
 }
 // ANCHOR_END: left_padded

@@ -24,7 +24,7 @@ fn largest(x: Array3<f64>) -> f64 {
 fn permuted_words_give_permuted_answers_until_positions_are_added() {
     let (x, order) = (wavy(5, 8), [3, 0, 4, 1, 2]);
     let ask = |x: Array3<f64>| {
-        self_attention(&attention(), x.view(), &Mask::everything())
+        self_attention(&attention(), &x, &Mask::everything())
             .unwrap()
             .output
     };
@@ -40,13 +40,11 @@ fn permuted_words_give_permuted_answers_until_positions_are_added() {
 #[test]
 fn earlier_answers_are_bit_equal_when_the_future_changes() {
     let (x, causal) = (wavy(5, 8), Mask::causal(5, 5));
-    let before = self_attention(&attention(), x.view(), &causal)
-        .unwrap()
-        .output;
+    let before = self_attention(&attention(), &x, &causal).unwrap().output;
     for last in 1..5 {
         let mut changed = x.clone();
         changed.slice_mut(s![.., last.., ..]).fill(f64::NAN);
-        let after = self_attention(&attention(), changed.view(), &causal)
+        let after = self_attention(&attention(), &changed, &causal)
             .unwrap()
             .output;
         assert_eq!(
@@ -60,8 +58,8 @@ fn earlier_answers_are_bit_equal_when_the_future_changes() {
 #[test]
 fn masks_hide_padding_and_the_future() {
     let tokens = example_tokens();
-    let both_ways = bidirectional_mask(tokens.view(), PAD);
-    let back = causal_mask(tokens.view(), PAD).unwrap();
+    let both_ways = bidirectional_mask(&tokens, PAD);
+    let back = causal_mask(&tokens, PAD).unwrap();
     let (both_ways, back) = (
         both_ways.fit((2, 1, 5, 5)).unwrap(),
         back.fit((2, 1, 5, 5)).unwrap(),
@@ -76,10 +74,9 @@ fn masks_hide_padding_and_the_future() {
 fn the_sentence_looks_where_the_page_says() {
     let (tokens, x) = sentence();
     let x = x.insert_axis(Axis(0));
-    let weights =
-        self_attention(&wants_meet_offers(), x.view(), &Mask::everything())
-            .unwrap()
-            .weights;
+    let weights = self_attention(&wants_meet_offers(), &x, &Mask::everything())
+        .unwrap()
+        .weights;
     let best = |token: &str| {
         let i = tokens.iter().position(|&t| t == token).unwrap();
         let row = weights.slice(s![0, 0, i, ..]);
@@ -115,9 +112,8 @@ fn pairs_of_columns_share_a_frequency() {
 #[test]
 fn rotated_scores_depend_on_the_distance_alone() {
     let (query, key) = (wavy(1, 6), wavy(1, 6) * 0.5 + 0.25);
-    let turn = |x: &Array3<f64>, p| {
-        rotate(x.clone().insert_axis(Axis(0)).view(), &[p]).unwrap()
-    };
+    let turn =
+        |x: &Array3<f64>, p| rotate(&x.clone().insert_axis(Axis(0)), &[p]).unwrap();
     let score = |p, r| (&turn(&query, p) * &turn(&key, r)).sum();
     for distance in 0..6 {
         let expected = score(distance, 0);
@@ -130,8 +126,7 @@ fn rotated_scores_depend_on_the_distance_alone() {
         "before is not after"
     );
     // Each pair by its own angle, counter-clockwise: (1, 0) becomes (cos, sin).
-    let turned =
-        rotate(array![[[[1.0, 0.0, 1.0, 0.0, 0.0, 1.0]]]].view(), &[3]).unwrap();
+    let turned = rotate(&array![[[[1.0, 0.0, 1.0, 0.0, 0.0, 1.0]]]], &[3]).unwrap();
     let angles = [0, 2, 4].map(|two_i| 3.0 / 10_000_f64.powf(two_i as f64 / 6.0));
     let expected = [
         angles[0].cos(),
@@ -155,28 +150,28 @@ fn rotation_takes_every_head_and_refuses_what_does_not_fit() {
     let x = Array4::from_shape_fn((2, 3, 4, 6), |(b, h, j, c)| {
         ((b * 7 + h * 5 + j * 3 + c) as f64).cos()
     });
-    let turned = rotate(x.view(), &[5, 0, 9, 2]).unwrap();
+    let turned = rotate(&x, &[5, 0, 9, 2]).unwrap();
     for b in 0..2 {
         for h in 0..3 {
             let alone = x.slice(s![b..=b, h..=h, .., ..]);
             assert_eq!(
                 turned.slice(s![b..=b, h..=h, .., ..]),
-                rotate(alone, &[5, 0, 9, 2]).unwrap()
+                rotate(&alone, &[5, 0, 9, 2]).unwrap()
             );
         }
     }
     assert_eq!(
-        rotate(x.view(), &[0, 1]).unwrap_err().to_string(),
+        rotate(&x, &[0, 1]).unwrap_err().to_string(),
         "there are 4 vectors but 2 positions"
     );
     assert_eq!(
-        rotate(Array4::<f32>::zeros((1, 1, 1, 3)).view(), &[0])
+        rotate(&Array4::<f32>::zeros((1, 1, 1, 3)), &[0])
             .unwrap_err()
             .to_string(),
         "a width of 3 cannot be rotated in pairs"
     );
     assert_eq!(
-        rotate(Array4::<f32>::zeros((1, 1, 0, 0)).view(), &[])
+        rotate(&Array4::<f32>::zeros((1, 1, 0, 0)), &[])
             .unwrap()
             .len(),
         0
@@ -187,7 +182,7 @@ fn rotation_takes_every_head_and_refuses_what_does_not_fit() {
 fn positions_count_real_tokens() {
     let tokens = array![[0, 0, 7, 8], [5, 6, 7, 8], [5, 0, 6, 0], [0, 0, 0, 0]];
     assert_eq!(
-        token_positions(tokens.view(), 0),
+        token_positions(&tokens, 0),
         array![[0, 0, 0, 1], [0, 1, 2, 3], [0, 0, 1, 0], [0, 0, 0, 0]]
     );
 }
@@ -240,8 +235,7 @@ fn costs_are_what_loops_count() {
 
 #[test]
 fn an_attention_of_the_wrong_width_is_an_error() {
-    let error =
-        self_attention(&attention(), wavy(3, 6).view(), &Mask::everything());
+    let error = self_attention(&attention(), &wavy(3, 6), &Mask::everything());
     assert_eq!(
         error.unwrap_err().to_string(),
         "vectors are 6 wide but the projection takes 8"

@@ -11,7 +11,7 @@ use anyhow::Result;
 use ch04_masks::Mask;
 use ch05_multihead::{MultiHeadAnswer, MultiHeadAttention};
 use ch06_self_attention::{columns, words};
-use ndarray::{Array2, ArrayView2, ArrayView3, Axis, NdFloat, array, concatenate};
+use ndarray::{Array2, ArrayRef2, ArrayRef3, Axis, NdFloat, array, concatenate};
 // ANCHOR_END: imports
 
 /// Multi-head attention in which one sequence reads another: Q from the decoder, K and V from the
@@ -28,8 +28,8 @@ use ndarray::{Array2, ArrayView2, ArrayView3, Axis, NdFloat, array, concatenate}
 // ANCHOR: cross_attention
 pub fn cross_attention<F: NdFloat>(
     attention: &MultiHeadAttention<F>,
-    decoder: ArrayView3<F>,
-    memory: ArrayView3<F>,
+    decoder: &ArrayRef3<F>,
+    memory: &ArrayRef3<F>,
     source_mask: &Mask,
 ) -> Result<MultiHeadAnswer<F>> {
     attention.attend(decoder, memory, memory, source_mask)
@@ -42,7 +42,7 @@ pub fn cross_attention<F: NdFloat>(
 ///
 /// `weights` are `m × n`, the result is `m` long.
 // ANCHOR: alignment
-pub fn alignment<F: NdFloat>(weights: ArrayView2<F>) -> Vec<Option<usize>> {
+pub fn alignment<F: NdFloat>(weights: &ArrayRef2<F>) -> Vec<Option<usize>> {
     weights
         .rows()
         .into_iter()

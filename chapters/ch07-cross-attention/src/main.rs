@@ -29,7 +29,7 @@ fn translate() -> Result<()> {
     let real = Mask::padding(&[4], 5)?;
     let weights = read(&plain_head(), &decoder, &memory, &real)?;
     println!("columns: {}", chinese.join(" "));
-    let aligned = alignment(weights.view());
+    let aligned = alignment(&weights);
     for ((word, row), best) in english.iter().zip(weights.rows()).zip(aligned) {
         let best = best.map_or("nothing", |j| chinese[j]);
         println!("{row:.2}  {word:<8} {best}");
@@ -46,12 +46,7 @@ fn read(
     mask: &Mask,
 ) -> Result<Array2<f64>> {
     let batch = |x: &Array2<f64>| x.clone().insert_axis(Axis(0));
-    let answer = cross_attention(
-        attention,
-        batch(decoder).view(),
-        batch(memory).view(),
-        mask,
-    )?;
+    let answer = cross_attention(attention, &batch(decoder), &batch(memory), mask)?;
     Ok(answer
         .weights
         .index_axis_move(Axis(0), 0)
@@ -66,8 +61,7 @@ fn shapes() -> Result<()> {
     let attention = MultiHeadAttention::<f64>::random(8, 2, &mut rng)?;
     let (decoder, memory) = (wavy(2, 6, 8), wavy(2, 5, 8));
     let source_mask = Mask::padding(&[4, 5], 5)?;
-    let answer =
-        cross_attention(&attention, decoder.view(), memory.view(), &source_mask)?;
+    let answer = cross_attention(&attention, &decoder, &memory, &source_mask)?;
     println!("decoder      {:?}   (batch, m, d_model)", decoder.dim());
     println!("memory       {:?}   (batch, n, d_model)", memory.dim());
     println!("source mask  {source_mask:?}");
@@ -99,8 +93,8 @@ fn special_case() -> Result<()> {
     let attention = MultiHeadAttention::<f64>::random(8, 2, &mut rng)?;
     let x = wavy(1, 4, 8);
     let mask = Mask::everything();
-    let crossed = cross_attention(&attention, x.view(), x.view(), &mask)?;
-    let same = crossed == self_attention(&attention, x.view(), &mask)?;
+    let crossed = cross_attention(&attention, &x, &x, &mask)?;
+    let same = crossed == self_attention(&attention, &x, &mask)?;
     println!("cross-attention of x with x is self-attention of x: {same}");
     println!();
     Ok(())
@@ -114,13 +108,12 @@ fn remembered() -> Result<()> {
     let attention = MultiHeadAttention::<f64>::random(8, 2, &mut rng)?;
     let (decoder, source) = (wavy(1, 6, 8), wavy(1, 5, 8));
     let mask = Mask::everything();
-    let all_at_once =
-        cross_attention(&attention, decoder.view(), source.view(), &mask)?;
+    let all_at_once = cross_attention(&attention, &decoder, &source, &mask)?;
 
-    let memory = attention.remember(source.view(), source.view())?;
+    let memory = attention.remember(&source, &source)?;
     for i in 0..6 {
         let word = decoder.index_axis(Axis(1), i).insert_axis(Axis(1));
-        let answer = attention.ask(word, &memory, &mask)?;
+        let answer = attention.ask(&word, &memory, &mask)?;
         let expected = all_at_once.output.index_axis(Axis(1), i);
         let difference = &answer.output.index_axis(Axis(1), 0) - &expected;
         let same = difference.iter().all(|x| x.abs() < 1e-12);
@@ -138,8 +131,7 @@ fn wrong_mask() -> Result<()> {
     let right = Mask::padding(&[4], 5)?;
     let wrong = Mask::causal_from(0, 6, 5);
     for (name, mask) in [("source mask", right), ("causal mask", wrong)] {
-        let aligned =
-            alignment(read(&plain_head(), &decoder, &memory, &mask)?.view());
+        let aligned = alignment(&read(&plain_head(), &decoder, &memory, &mask)?);
         let pairs: Vec<_> = english
             .iter()
             .zip(aligned)
@@ -180,8 +172,8 @@ fn swapped() -> Result<()> {
     let attention = MultiHeadAttention::<f64>::random(8, 2, &mut rng)?;
     let (decoder, memory) = (wavy(1, 6, 8), wavy(1, 5, 8));
     let mask = Mask::everything();
-    let right = cross_attention(&attention, decoder.view(), memory.view(), &mask)?;
-    let wrong = cross_attention(&attention, memory.view(), decoder.view(), &mask)?;
+    let right = cross_attention(&attention, &decoder, &memory, &mask)?;
+    let wrong = cross_attention(&attention, &memory, &decoder, &mask)?;
     println!(
         "right: an answer for each of the 6 words to be written, {:?}",
         right.output.dim()

@@ -7,7 +7,7 @@ use crate::{
 use anyhow::{Context, Result};
 use ch04_masks::Mask;
 use ch05_multihead::{Memory, MultiHeadAttention, MultiHeadSteps};
-use ndarray::{Array3, ArrayView3, NdFloat};
+use ndarray::{Array3, ArrayRef3, NdFloat};
 // ANCHOR_END: layers_imports
 
 /// Every step of attention from one sequence to another, or to itself.
@@ -33,8 +33,8 @@ impl<F> Steps<F> for AttentionSteps<F> {
 /// If the widths or the mask do not fit.
 pub fn attend<F: NdFloat>(
     attention: &MultiHeadAttention<F>,
-    queries: ArrayView3<F>,
-    source: ArrayView3<F>,
+    queries: &ArrayRef3<F>,
+    source: &ArrayRef3<F>,
     mask: &Mask,
     mode: &mut Mode,
 ) -> Result<AttentionSteps<F>> {
@@ -71,7 +71,7 @@ impl<F: NdFloat> EncoderLayer<F> {
     ///
     /// # Errors
     /// If the widths or the mask do not fit.
-    pub fn apply(&self, x: ArrayView3<F>, mask: &Mask) -> Result<Array3<F>> {
+    pub fn apply(&self, x: &ArrayRef3<F>, mask: &Mask) -> Result<Array3<F>> {
         let steps = self.apply_in_steps(x, mask, &mut Mode::Evaluation)?;
         Ok(steps.feed_forward.output)
     }
@@ -82,7 +82,7 @@ impl<F: NdFloat> EncoderLayer<F> {
     /// As [`apply`](Self::apply).
     pub fn apply_in_steps(
         &self,
-        x: ArrayView3<F>,
+        x: &ArrayRef3<F>,
         mask: &Mask,
         mode: &mut Mode,
     ) -> Result<EncoderLayerSteps<F>> {
@@ -90,7 +90,7 @@ impl<F: NdFloat> EncoderLayer<F> {
             .attention_residual
             .around(x, mode, |x, mode| attend(&self.attention, x, x, mask, mode))?;
         let feed_forward = self.feed_forward_residual.around(
-            attention.output.view(),
+            &attention.output,
             mode,
             |x, _| self.feed_forward.apply_in_steps(x),
         )?;
@@ -141,8 +141,8 @@ impl<F: NdFloat> DecoderLayer<F> {
     /// If the widths or the masks do not fit.
     pub fn apply(
         &self,
-        x: ArrayView3<F>,
-        memory: ArrayView3<F>,
+        x: &ArrayRef3<F>,
+        memory: &ArrayRef3<F>,
         mask: &Mask,
         source_mask: &Mask,
     ) -> Result<Array3<F>> {
@@ -157,8 +157,8 @@ impl<F: NdFloat> DecoderLayer<F> {
     /// As [`apply`](Self::apply).
     pub fn apply_in_steps(
         &self,
-        x: ArrayView3<F>,
-        memory: ArrayView3<F>,
+        x: &ArrayRef3<F>,
+        memory: &ArrayRef3<F>,
         mask: &Mask,
         source_mask: &Mask,
         mode: &mut Mode,
@@ -167,12 +167,12 @@ impl<F: NdFloat> DecoderLayer<F> {
             .attention_residual
             .around(x, mode, |x, mode| attend(&self.attention, x, x, mask, mode))?;
         let cross_attention = self.cross_attention_residual.around(
-            attention.output.view(),
+            &attention.output,
             mode,
             |x, mode| attend(&self.cross_attention, x, memory, source_mask, mode),
         )?;
         let feed_forward = self.feed_forward_residual.around(
-            cross_attention.output.view(),
+            &cross_attention.output,
             mode,
             |x, _| self.feed_forward.apply_in_steps(x),
         )?;
@@ -214,7 +214,7 @@ impl<F: NdFloat> Encoder<F> {
     /// As [`EncoderLayer::apply`]; the number of the layer is named.
     pub fn apply_in_steps(
         &self,
-        x: ArrayView3<F>,
+        x: &ArrayRef3<F>,
         mask: &Mask,
         mode: &mut Mode,
     ) -> Result<EncoderSteps<F>> {
@@ -222,12 +222,12 @@ impl<F: NdFloat> Encoder<F> {
         let mut layers = vec![];
         for (number, layer) in self.layers.iter().enumerate() {
             let steps = layer
-                .apply_in_steps(x.view(), mask, mode)
+                .apply_in_steps(&x, mask, mode)
                 .with_context(|| format!("encoder layer {number}"))?;
             x.clone_from(&steps.feed_forward.output);
             layers.push(steps);
         }
-        let output = finish(&self.final_norm, x.view())?;
+        let output = finish(&self.final_norm, &x)?;
         let before_norm = x;
         Ok(EncoderSteps {
             layers,
@@ -239,7 +239,7 @@ impl<F: NdFloat> Encoder<F> {
 
 fn finish<F: NdFloat>(
     norm: &Option<LayerNorm<F>>,
-    x: ArrayView3<F>,
+    x: &ArrayRef3<F>,
 ) -> Result<Array3<F>> {
     match norm {
         Some(norm) => norm.apply(x),
@@ -277,8 +277,8 @@ impl<F: NdFloat> Decoder<F> {
     /// As [`DecoderLayer::apply`]; the number of the layer is named.
     pub fn apply_in_steps(
         &self,
-        x: ArrayView3<F>,
-        memory: ArrayView3<F>,
+        x: &ArrayRef3<F>,
+        memory: &ArrayRef3<F>,
         mask: &Mask,
         source_mask: &Mask,
         mode: &mut Mode,
@@ -287,12 +287,12 @@ impl<F: NdFloat> Decoder<F> {
         let mut layers = vec![];
         for (number, layer) in self.layers.iter().enumerate() {
             let steps = layer
-                .apply_in_steps(x.view(), memory, mask, source_mask, mode)
+                .apply_in_steps(&x, memory, mask, source_mask, mode)
                 .with_context(|| format!("decoder layer {number}"))?;
             x.clone_from(&steps.feed_forward.output);
             layers.push(steps);
         }
-        let output = finish(&self.final_norm, x.view())?;
+        let output = finish(&self.final_norm, &x)?;
         let before_norm = x;
         Ok(DecoderSteps {
             layers,

@@ -54,7 +54,7 @@ impl Mode<'_> {
         match self {
             Self::Training(rng) if p != 0.0 => {
                 let ones = Array3::ones(shape).insert_axis(Axis(0));
-                let factors = dropout(ones.view(), p, *rng)?;
+                let factors = dropout(&ones, p, *rng)?;
                 Ok(Some(factors.index_axis_move(Axis(0), 0)))
             }
             _ => Ok(None),

@@ -40,7 +40,7 @@ fn embedding() -> Result<()> {
     println!("d_model   row   √d_model · row   position");
     for d_model in [8, 64, 512] {
         let embedding = Embedding::<f64>::random(20, d_model, &mut rng(8))?;
-        let scaled = embedding.apply(array![[7]].view())?;
+        let scaled = embedding.apply(&array![[7]])?;
         let positions = sinusoidal_positions::<f64>(4, d_model);
         println!(
             "{d_model:>7}  {:>4.2}  {:>15.1}  {:>9.1}",
@@ -79,7 +79,7 @@ fn layer_norm() -> Result<()> {
         [100.0, 200.0, 300.0, 400.0],
         [5.0, 5.0, 5.0, 5.0],
     ]];
-    let y = LayerNorm::fresh(4)?.apply(x.view())?;
+    let y = LayerNorm::fresh(4)?.apply(&x)?;
     for (x, y) in x.rows().into_iter().zip(y.rows()) {
         println!("{x:>5} → {y:.3}");
     }
@@ -88,7 +88,7 @@ fn layer_norm() -> Result<()> {
         array![0.0, 0.0, 0.0, 10.0],
         1e-5,
     )?;
-    let y = norm.apply(x.view())?;
+    let y = norm.apply(&x)?;
     println!("with a gain of 2 and a shift of 10 in the last column:");
     println!(
         "{:>5} → {:.3}",
@@ -124,7 +124,7 @@ fn one_layer() -> Result<()> {
         .remove(0);
     let x = random_vectors(3, 8, &mut rng(2));
     let mask = Mask::padding(&[3], 3)?;
-    let steps = layer.apply_in_steps(x.view(), &mask, &mut Mode::Evaluation)?;
+    let steps = layer.apply_in_steps(&x, &mask, &mut Mode::Evaluation)?;
     let (attention, network) = (&steps.attention, &steps.feed_forward);
     let none = 0;
     println!("step               shape             learned   first four numbers");
@@ -200,8 +200,8 @@ fn decoder() -> Result<()> {
         random_vectors(3, 8, &mut rng(5)),
     );
     let steps = layer.apply_in_steps(
-        x.view(),
-        memory.view(),
+        &x,
+        &memory,
         &Mask::causal(4, 4),
         &Mask::padding(&[2], 3)?,
         &mut Mode::Evaluation,
@@ -237,11 +237,7 @@ fn whole() -> Result<()> {
     println!("# whole: From tokens to scores of tokens");
     let model = Transformer::<f64>::random(&Settings::small(), &mut rng(6))?;
     let (source, target) = sentences();
-    let steps = model.apply_in_steps(
-        source.view(),
-        target.view(),
-        &mut Mode::Evaluation,
-    )?;
+    let steps = model.apply_in_steps(&source, &target, &mut Mode::Evaluation)?;
     let encoder = &steps.encoder.layers[1].attention.part.asked.weights;
     let decoder = &steps.decoder.layers[1];
     for (name, shape) in [
@@ -314,10 +310,8 @@ fn future() -> Result<()> {
     let (source, target) = sentences();
     let mut other = target.clone();
     other[[0, 2]] = 4;
-    let memory = model.encode(source.view())?;
-    let scores = |target: &Array2<u32>| {
-        model.decode(target.view(), memory.view(), source.view())
-    };
+    let memory = model.encode(&source)?;
+    let scores = |target: &Array2<u32>| model.decode(target, &memory, &source);
     let (before, after) = (scores(&target)?, scores(&other)?);
     for i in 0..4 {
         let same = before.slice(s![0, i, ..]) == after.slice(s![0, i, ..]);
@@ -341,7 +335,7 @@ fn classifier() -> Result<()> {
     };
     // Token 1 stands for [CLS].
     let texts = array![[1, 5, 9, 3, 7], [1, 8, 3, PAD, PAD]];
-    let scores = classifier.apply(texts.view())?;
+    let scores = classifier.apply(&texts)?;
     println!(
         "texts {:?} → scores of classes {:?}",
         texts.dim(),
@@ -357,7 +351,7 @@ fn classifier() -> Result<()> {
 fn variance() -> Result<()> {
     println!("# variance: Divided by n, or by n − 1");
     let x = array![[[1.0, 2.0, 3.0, 4.0]]];
-    let right = LayerNorm::fresh(4)?.apply(x.view())?;
+    let right = LayerNorm::fresh(4)?.apply(&x)?;
     let x: Array1<f64> = x.slice(s![0, 0, ..]).to_owned();
     let mean = x.sum() / 4.0;
     let moved = x.mapv(|x| x - mean);
@@ -390,9 +384,9 @@ fn unfinished() -> Result<()> {
     let mut encoder = settings.encoder::<f64>(&mut rng(7))?;
     let x = random_vectors(6, 8, &mut rng(8));
     let (mask, mode) = (Mask::everything(), &mut Mode::Evaluation);
-    let with = encoder.apply_in_steps(x.view(), &mask, mode)?.output;
+    let with = encoder.apply_in_steps(&x, &mask, mode)?.output;
     encoder.final_norm = None;
-    let without = encoder.apply_in_steps(x.view(), &mask, mode)?.output;
+    let without = encoder.apply_in_steps(&x, &mask, mode)?.output;
     let largest = |x: &Array3<f64>| x.fold(0.0, |most: f64, x| most.max(x.abs()));
     println!("largest number with it    {:>6.2}", largest(&with));
     println!("largest number without it {:>6.2}", largest(&without));
@@ -410,10 +404,10 @@ fn mixed_up() -> Result<()> {
         .remove(0);
     let x = random_vectors(3, 8, &mut rng(2));
     let (mask, tables) = (Mask::everything(), layer.tables().len());
-    let pre = layer.apply(x.view(), &mask)?;
+    let pre = layer.apply(&x, &mask)?;
     layer.attention_residual.order = NormOrder::Post;
     layer.feed_forward_residual.order = NormOrder::Post;
-    let post = layer.apply(x.view(), &mask)?;
+    let post = layer.apply(&x, &mask)?;
     println!(
         "tables before and after: {tables} and {}",
         layer.tables().len()
@@ -437,8 +431,7 @@ fn dropped() -> Result<()> {
         } else {
             Mode::Evaluation
         };
-        let steps =
-            model.apply_in_steps(source.view(), target.view(), &mut mode)?;
+        let steps = model.apply_in_steps(&source, &target, &mut mode)?;
         anyhow::Ok(steps.logits[[0, 0, 0]])
     };
     for (name, training) in [("training", true), ("evaluation", false)] {

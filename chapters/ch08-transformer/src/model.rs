@@ -10,7 +10,7 @@ use crate::{
 use anyhow::{Result, ensure};
 use ch05_multihead::{MultiHeadAttention, Projection, check_probability};
 use ch06_self_attention::{bidirectional_mask, causal_mask};
-use ndarray::{Array2, Array3, ArrayView2, ArrayView3, Axis, NdFloat};
+use ndarray::{Array2, Array3, ArrayRef2, ArrayRef3, Axis, NdFloat};
 use rand::Rng;
 // ANCHOR_END: model_imports
 
@@ -212,11 +212,11 @@ impl<F: NdFloat> Transformer<F> {
     ///
     /// # Errors
     /// If a token is not in the vocabulary, or the parts do not fit each other.
-    pub fn encode(&self, source: ArrayView2<u32>) -> Result<Array3<F>> {
+    pub fn encode(&self, source: &ArrayRef2<u32>) -> Result<Array3<F>> {
         let mode = &mut Mode::Evaluation;
         let x = embed(&self.source_embedding, source, self.dropout, mode)?.output;
         let mask = bidirectional_mask(source, PAD);
-        Ok(self.encoder.apply_in_steps(x.view(), &mask, mode)?.output)
+        Ok(self.encoder.apply_in_steps(&x, &mask, mode)?.output)
     }
 
     /// Scores every possible next token after each token of the target, `batch × m`, for a source
@@ -227,9 +227,9 @@ impl<F: NdFloat> Transformer<F> {
     /// and memory not equally long.
     pub fn decode(
         &self,
-        target: ArrayView2<u32>,
-        memory: ArrayView3<F>,
-        source: ArrayView2<u32>,
+        target: &ArrayRef2<u32>,
+        memory: &ArrayRef3<F>,
+        source: &ArrayRef2<u32>,
     ) -> Result<Array3<F>> {
         let mode = &mut Mode::Evaluation;
         Ok(self.decode_in_steps(target, memory, source, mode)?.2)
@@ -237,9 +237,9 @@ impl<F: NdFloat> Transformer<F> {
 
     fn decode_in_steps(
         &self,
-        target: ArrayView2<u32>,
-        memory: ArrayView3<F>,
-        source: ArrayView2<u32>,
+        target: &ArrayRef2<u32>,
+        memory: &ArrayRef3<F>,
+        source: &ArrayRef2<u32>,
         mode: &mut Mode,
     ) -> Result<(EmbeddingSteps<F>, DecoderSteps<F>, Array3<F>)> {
         let (batch, n, _) = memory.dim();
@@ -251,13 +251,13 @@ impl<F: NdFloat> Transformer<F> {
         );
         let embedded = embed(&self.target_embedding, target, self.dropout, mode)?;
         let steps = self.decoder.apply_in_steps(
-            embedded.output.view(),
+            &embedded.output,
             memory,
             &causal_mask(target, PAD)?,
             &bidirectional_mask(source, PAD),
             mode,
         )?;
-        let logits = self.output.apply(steps.output.view())?;
+        let logits = self.output.apply(&steps.output)?;
         Ok((embedded, steps, logits))
     }
 
@@ -267,19 +267,19 @@ impl<F: NdFloat> Transformer<F> {
     /// As [`encode`](Self::encode) and [`decode`](Self::decode).
     pub fn apply_in_steps(
         &self,
-        source: ArrayView2<u32>,
-        target: ArrayView2<u32>,
+        source: &ArrayRef2<u32>,
+        target: &ArrayRef2<u32>,
         mode: &mut Mode,
     ) -> Result<TransformerSteps<F>> {
         let embedded_source =
             embed(&self.source_embedding, source, self.dropout, mode)?;
         let encoder = self.encoder.apply_in_steps(
-            embedded_source.output.view(),
+            &embedded_source.output,
             &bidirectional_mask(source, PAD),
             mode,
         )?;
         let (embedded_target, decoder, logits) =
-            self.decode_in_steps(target, encoder.output.view(), source, mode)?;
+            self.decode_in_steps(target, &encoder.output, source, mode)?;
         Ok(TransformerSteps {
             embedded_source,
             encoder,
@@ -326,7 +326,7 @@ impl<F: NdFloat> Classifier<F> {
     ///
     /// # Errors
     /// If there is no first token, a token is not in the vocabulary, or the parts do not fit.
-    pub fn apply(&self, tokens: ArrayView2<u32>) -> Result<Array2<F>> {
+    pub fn apply(&self, tokens: &ArrayRef2<u32>) -> Result<Array2<F>> {
         ensure!(
             tokens.ncols() > 0,
             "a text without tokens has no first vector"
@@ -334,9 +334,9 @@ impl<F: NdFloat> Classifier<F> {
         let mode = &mut Mode::Evaluation;
         let x = embed(&self.embedding, tokens, 0.0, mode)?.output;
         let mask = bidirectional_mask(tokens, PAD);
-        let read = self.encoder.apply_in_steps(x.view(), &mask, mode)?.output;
+        let read = self.encoder.apply_in_steps(&x, &mask, mode)?.output;
         let first = read.slice_axis(Axis(1), (0..1).into());
-        Ok(self.classes.apply(first)?.index_axis_move(Axis(1), 0))
+        Ok(self.classes.apply(&first)?.index_axis_move(Axis(1), 0))
     }
 }
 // ANCHOR_END: classifier

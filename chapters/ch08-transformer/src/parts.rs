@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use ch05_multihead::{Projection, cast, check_probability};
 use ch06_self_attention::sinusoidal_positions;
 use ndarray::{
-    Array1, Array2, Array3, ArrayView1, ArrayView2, ArrayView3, ArrayViewMut1,
+    Array1, Array2, Array3, ArrayRef2, ArrayRef3, ArrayView1, ArrayViewMut1,
     ArrayViewMut2, Axis, NdFloat,
 };
 use rand::Rng;
@@ -36,7 +36,7 @@ impl<F: NdFloat> Embedding<F> {
     /// If a token is not in the vocabulary.
     ///
     /// Source: Vaswani et al., *Attention Is All You Need* (2017), section 3.4.
-    pub fn apply(&self, tokens: ArrayView2<u32>) -> Result<Array3<F>> {
+    pub fn apply(&self, tokens: &ArrayRef2<u32>) -> Result<Array3<F>> {
         let (batch, n) = tokens.dim();
         let mut x = Array3::zeros((batch, n, self.table.ncols()));
         for ((b, i), &token) in tokens.indexed_iter() {
@@ -105,7 +105,7 @@ pub struct EmbeddingSteps<F> {
 
 pub(crate) fn embed<F: NdFloat>(
     embedding: &Embedding<F>,
-    tokens: ArrayView2<u32>,
+    tokens: &ArrayRef2<u32>,
     p: f64,
     mode: &mut Mode,
 ) -> Result<EmbeddingSteps<F>> {
@@ -166,7 +166,7 @@ impl<F: NdFloat> LayerNorm<F> {
     ///
     /// # Errors
     /// If the vectors are not as wide as gain and shift.
-    pub fn apply(&self, x: ArrayView3<F>) -> Result<Array3<F>> {
+    pub fn apply(&self, x: &ArrayRef3<F>) -> Result<Array3<F>> {
         let (standardized, _) = self.standardized(x)?;
         Ok(standardized * &self.gain + &self.shift)
     }
@@ -177,7 +177,7 @@ impl<F: NdFloat> LayerNorm<F> {
     ///
     /// # Errors
     /// As [`LayerNorm::apply`].
-    pub fn standardized(&self, x: ArrayView3<F>) -> Result<(Array3<F>, Array2<F>)> {
+    pub fn standardized(&self, x: &ArrayRef3<F>) -> Result<(Array3<F>, Array2<F>)> {
         let (batch, n, width) = x.dim();
         ensure!(
             width == self.gain.len(),
@@ -186,7 +186,7 @@ impl<F: NdFloat> LayerNorm<F> {
         );
         let d = cast::<F>(width as f64);
         let mut standardized = Array3::zeros(x.dim());
-        standardized.assign(&x);
+        standardized.assign(x);
         let mut sigmas = Array2::zeros((batch, n));
         for (mut x, sigma) in standardized.rows_mut().into_iter().zip(&mut sigmas) {
             // μ = Σ x / d,  σ² = Σ (x − μ)² / d + ε,  x̂ = (x − μ) / σ
@@ -281,7 +281,7 @@ impl<F: NdFloat> FeedForward<F> {
     /// # Errors
     /// If the vectors are not as wide as the inner projection takes, or what it gives is not as
     /// wide as the outer one takes.
-    pub fn apply(&self, x: ArrayView3<F>) -> Result<Array3<F>> {
+    pub fn apply(&self, x: &ArrayRef3<F>) -> Result<Array3<F>> {
         Ok(self.apply_in_steps(x)?.output)
     }
 
@@ -289,10 +289,10 @@ impl<F: NdFloat> FeedForward<F> {
     ///
     /// # Errors
     /// As [`apply`](Self::apply).
-    pub fn apply_in_steps(&self, x: ArrayView3<F>) -> Result<FeedForwardSteps<F>> {
+    pub fn apply_in_steps(&self, x: &ArrayRef3<F>) -> Result<FeedForwardSteps<F>> {
         let inner = self.inner.apply(x)?;
         let active = inner.mapv(|x| self.activation.apply(x));
-        let output = self.outer.apply(active.view())?;
+        let output = self.outer.apply(&active)?;
         Ok(FeedForwardSteps {
             inner,
             active,
@@ -367,15 +367,15 @@ impl<F: NdFloat> Residual<F> {
     /// If the part fails or returns another shape, or the vectors do not fit the LayerNorm.
     pub fn around<S: Steps<F>>(
         &self,
-        x: ArrayView3<F>,
+        x: &ArrayRef3<F>,
         mode: &mut Mode,
-        part: impl FnOnce(ArrayView3<F>, &mut Mode) -> Result<S>,
+        part: impl FnOnce(&ArrayRef3<F>, &mut Mode) -> Result<S>,
     ) -> Result<ResidualSteps<F, S>> {
         let inside = match self.order {
             NormOrder::Pre => self.norm.apply(x)?,
             NormOrder::Post => x.to_owned(),
         };
-        let part = part(inside.view(), mode)?;
+        let part = part(&inside, mode)?;
         ensure!(
             part.output().dim() == x.dim(),
             "vectors of {:?} cannot be added to what became of them, {:?}",
@@ -386,12 +386,12 @@ impl<F: NdFloat> Residual<F> {
         // x + Dropout(f(…))
         let sum = match &factors {
             Some(factors) => part.output() * factors + x,
-            None => part.output() + &x,
+            None => part.output().clone() + x,
         };
         let (before_norm, output) = match self.order {
             NormOrder::Pre => (x.to_owned(), sum),
             NormOrder::Post => {
-                let output = self.norm.apply(sum.view())?;
+                let output = self.norm.apply(&sum)?;
                 (sum, output)
             }
         };

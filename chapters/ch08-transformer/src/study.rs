@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use ch01_alignment::cosine_scores;
 use ch04_masks::Mask;
 use ch05_multihead::MultiHeadAttention;
-use ndarray::{Array3, ArrayView3, Axis};
+use ndarray::{Array3, ArrayRef3, Axis};
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
 // ANCHOR_END: study_imports
@@ -30,14 +30,14 @@ pub fn random_vectors(
 /// # Errors
 /// If there is no sequence or no vector.
 // ANCHOR: likeness
-pub fn likeness(x: ArrayView3<f64>) -> Result<f64> {
+pub fn likeness(x: &ArrayRef3<f64>) -> Result<f64> {
     let (batch, n, _) = x.dim();
     ensure!(batch > 0 && n > 0, "there are no vectors to compare");
     if n == 1 {
         return Ok(1.0);
     }
     let x = x.index_axis(Axis(0), 0);
-    let cosines = cosine_scores(x, x)?;
+    let cosines = cosine_scores(&x, &x)?;
     let others = cosines.sum() - cosines.diag().sum();
     Ok(others / (n * (n - 1)) as f64)
 }
@@ -57,12 +57,12 @@ pub fn collapse(
     rng: &mut (impl Rng + ?Sized),
 ) -> Result<Vec<f64>> {
     let mut x = random_vectors(n, d_model, rng);
-    let mut alike = vec![likeness(x.view())?];
+    let mut alike = vec![likeness(&x)?];
     let residual = Residual::new(LayerNorm::fresh(d_model)?, NormOrder::Pre);
     let mode = &mut Mode::Evaluation;
     for _ in 0..depth {
         let attention = MultiHeadAttention::random(d_model, heads, rng)?;
-        let steps = residual.around(x.view(), mode, |x, mode| {
+        let steps = residual.around(&x, mode, |x, mode| {
             attend(&attention, x, x, &Mask::everything(), mode)
         })?;
         x = if shortcut {
@@ -70,7 +70,7 @@ pub fn collapse(
         } else {
             steps.part.asked.output
         };
-        alike.push(likeness(x.view())?);
+        alike.push(likeness(&x)?);
     }
     Ok(alike)
 }
@@ -91,7 +91,7 @@ pub fn growth(
     let encoder = settings.encoder::<f64>(rng)?;
     let x = random_vectors(n, settings.d_model, rng);
     let (mask, mode) = (Mask::everything(), &mut Mode::Evaluation);
-    let steps = encoder.apply_in_steps(x.view(), &mask, mode)?;
+    let steps = encoder.apply_in_steps(&x, &mask, mode)?;
     let outputs = steps.layers.iter().map(|layer| &layer.feed_forward.output);
     let size = |x: &Array3<f64>| (x.mapv(|x| x * x).sum() / x.len() as f64).sqrt();
     Ok(std::iter::once(&x).chain(outputs).map(size).collect())

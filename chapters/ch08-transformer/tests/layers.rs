@@ -71,13 +71,13 @@ fn an_encoder_layer_by_hand() {
         feed_forward_residual: around(order),
     };
     let x = array![[[1.0, 3.0]]];
-    let apply = |order| layer(order).apply(x.view(), &Mask::everything()).unwrap();
+    let apply = |order| layer(order).apply(&x, &Mask::everything()).unwrap();
     // (1, 3) + (0, 2) = (1, 5), and to it the network's answer to (−1, 1), which is (0, 3).
     assert_eq!(apply(NormOrder::Pre), array![[[1.0, 8.0]]]);
     // (1, 5) → (−1, 1), to it (0, 3), which is (−1, 4) → (−1, 1).
     assert_eq!(apply(NormOrder::Post), array![[[-1.0, 1.0]]]);
     let steps = layer(NormOrder::Post)
-        .apply_in_steps(x.view(), &Mask::everything(), &mut Mode::Evaluation)
+        .apply_in_steps(&x, &Mask::everything(), &mut Mode::Evaluation)
         .unwrap();
     assert_eq!(steps.attention.before_norm, array![[[1.0, 5.0]]]);
     assert_eq!(steps.attention.output, array![[[-1.0, 1.0]]]);
@@ -99,8 +99,8 @@ fn a_decoder_layer_by_hand() {
     let steps = |order| {
         layer(order)
             .apply_in_steps(
-                x.view(),
-                memory.view(),
+                &x,
+                &memory,
                 &everything,
                 &everything,
                 &mut Mode::Evaluation,
@@ -128,12 +128,11 @@ fn an_encoder_layer_is_its_parts() {
         let (x, mask) = (wavy(2, 3, 4), Mask::padding(&[3, 2], 3).unwrap());
         let norm = &layer.attention_residual.norm;
         let attend = |x: &Array3<f64>| {
-            let answer =
-                layer.attention.attend(x.view(), x.view(), x.view(), &mask);
+            let answer = layer.attention.attend(x, x, x, &mask);
             answer.unwrap().output
         };
-        let think = |x: &Array3<f64>| layer.feed_forward.apply(x.view()).unwrap();
-        let normed = |x: &Array3<f64>| norm.apply(x.view()).unwrap();
+        let think = |x: &Array3<f64>| layer.feed_forward.apply(x).unwrap();
+        let normed = |x: &Array3<f64>| norm.apply(x).unwrap();
         // Both LayerNorms are fresh, and so the same.
         let expected = match order {
             NormOrder::Pre => {
@@ -145,7 +144,7 @@ fn an_encoder_layer_is_its_parts() {
                 normed(&(&x + &think(&x)))
             }
         };
-        assert_near(&layer.apply(x.view(), &mask).unwrap(), &expected);
+        assert_near(&layer.apply(&x, &mask).unwrap(), &expected);
     }
 }
 
@@ -158,24 +157,18 @@ fn a_decoder_layer_reads_itself_then_the_memory() {
         let (causal, source) =
             (Mask::causal(3, 3), Mask::padding(&[5, 2], 5).unwrap());
         let steps = layer
-            .apply_in_steps(
-                x.view(),
-                memory.view(),
-                &causal,
-                &source,
-                &mut Mode::Evaluation,
-            )
+            .apply_in_steps(&x, &memory, &causal, &source, &mut Mode::Evaluation)
             .unwrap();
         let own = steps.attention.inside.view();
-        let itself = layer.attention.attend(own, own, own, &causal).unwrap();
+        let itself = layer.attention.attend(&own, &own, &own, &causal).unwrap();
         assert_eq!(steps.attention.part.asked.output, itself.output);
         assert_eq!(steps.attention.part.asked.weights, itself.weights);
         // The memory is read as it is: its LayerNorm is the encoder's affair.
         let (q, m) = (steps.cross_attention.inside.view(), memory.view());
-        let other = layer.cross_attention.attend(q, m, m, &source).unwrap();
+        let other = layer.cross_attention.attend(&q, &m, &m, &source).unwrap();
         assert_eq!(steps.cross_attention.part.asked.output, other.output);
         assert_eq!(steps.cross_attention.part.asked.weights, other.weights);
-        let output = layer.apply(x.view(), memory.view(), &causal, &source);
+        let output = layer.apply(&x, &memory, &causal, &source);
         assert_eq!(steps.feed_forward.output, output.unwrap());
     }
 }
@@ -186,14 +179,14 @@ fn layers_stand_one_on_the_other() {
         let encoder = settings(order).encoder::<f64>(&mut rng(3)).unwrap();
         let (x, mask) = (wavy(1, 3, 4), Mask::everything());
         let steps = encoder
-            .apply_in_steps(x.view(), &mask, &mut Mode::Evaluation)
+            .apply_in_steps(&x, &mask, &mut Mode::Evaluation)
             .unwrap();
-        let first = encoder.layers[0].apply(x.view(), &mask).unwrap();
-        let second = encoder.layers[1].apply(first.view(), &mask).unwrap();
+        let first = encoder.layers[0].apply(&x, &mask).unwrap();
+        let second = encoder.layers[1].apply(&first, &mask).unwrap();
         assert_eq!(steps.layers[0].feed_forward.output, first);
         assert_eq!(steps.before_norm, second);
         let output = match &encoder.final_norm {
-            Some(norm) => norm.apply(second.view()).unwrap(),
+            Some(norm) => norm.apply(&second).unwrap(),
             None => second,
         };
         assert_eq!(steps.output, output);
@@ -202,11 +195,11 @@ fn layers_stand_one_on_the_other() {
         let mode = &mut Mode::Evaluation;
         let memory = steps.output.view();
         let steps = decoder
-            .apply_in_steps(x.view(), memory, &mask, &mask, mode)
+            .apply_in_steps(&x, &memory, &mask, &mask, mode)
             .unwrap();
         let mut y = x.clone();
         for layer in &decoder.layers {
-            y = layer.apply(y.view(), memory, &mask, &mask).unwrap();
+            y = layer.apply(&y, &memory, &mask, &mask).unwrap();
         }
         assert_eq!(steps.before_norm, y);
         assert_eq!(decoder.final_norm.is_some(), order == NormOrder::Pre);
@@ -222,7 +215,7 @@ fn without_layers_nothing_happens() {
     };
     let x = wavy(2, 3, 4);
     let steps = encoder
-        .apply_in_steps(x.view(), &Mask::everything(), &mut Mode::Evaluation)
+        .apply_in_steps(&x, &Mask::everything(), &mut Mode::Evaluation)
         .unwrap();
     assert_eq!((&steps.before_norm, &steps.output), (&x, &x));
     assert!(steps.layers.is_empty());
@@ -238,7 +231,7 @@ fn the_future_never_reaches_a_decoder_layer() {
             let mode = &mut Mode::Evaluation;
             let (x, memory) = (x.view(), memory.view());
             decoder
-                .apply_in_steps(x, memory, &causal, &all, mode)
+                .apply_in_steps(&x, &memory, &causal, &all, mode)
                 .unwrap()
                 .output
         };
@@ -267,7 +260,7 @@ fn layers_drop_in_training_alone() {
         let undropped = still.encoder::<f64>(&mut rng(6)).unwrap();
         let (x, mask) = (wavy(2, 3, 4), Mask::everything());
         let apply = |encoder: &Encoder<f64>, mode: &mut Mode| {
-            encoder.apply_in_steps(x.view(), &mask, mode).unwrap()
+            encoder.apply_in_steps(&x, &mask, mode).unwrap()
         };
         let used = apply(&encoder, &mut Mode::Evaluation);
         let expected = apply(&undropped, &mut Mode::Evaluation);
@@ -296,7 +289,7 @@ fn errors_name_shapes_and_the_layer() {
     let mode = &mut Mode::Evaluation;
     let everything = Mask::everything();
     let error = encoder
-        .apply_in_steps(wavy(1, 2, 3).view(), &everything, mode)
+        .apply_in_steps(&wavy(1, 2, 3), &everything, mode)
         .unwrap_err();
     assert_eq!(
         format!("{error:#}"),
@@ -304,7 +297,7 @@ fn errors_name_shapes_and_the_layer() {
     );
     encoder.layers[1].feed_forward.outer = Array2::zeros((5, 6)).into();
     let error = encoder
-        .apply_in_steps(wavy(1, 2, 4).view(), &everything, mode)
+        .apply_in_steps(&wavy(1, 2, 4), &everything, mode)
         .unwrap_err();
     assert_eq!(
         format!("{error:#}"),
@@ -312,7 +305,7 @@ fn errors_name_shapes_and_the_layer() {
          (1, 2, 6)"
     );
     let error = encoder.layers[0]
-        .apply(wavy(1, 2, 4).view(), &Mask::causal(3, 3))
+        .apply(&wavy(1, 2, 4), &Mask::causal(3, 3))
         .unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -324,7 +317,7 @@ fn errors_name_shapes_and_the_layer() {
         .unwrap();
     let (x, memory) = (wavy(1, 2, 4), wavy(1, 3, 5));
     let error = decoder
-        .apply_in_steps(x.view(), memory.view(), &everything, &everything, mode)
+        .apply_in_steps(&x, &memory, &everything, &everything, mode)
         .unwrap_err();
     assert_eq!(
         format!("{error:#}"),
@@ -332,7 +325,7 @@ fn errors_name_shapes_and_the_layer() {
     );
     let memory = wavy(1, 3, 4);
     let error = decoder.layers[1]
-        .apply(x.view(), memory.view(), &everything, &Mask::causal(2, 2))
+        .apply(&x, &memory, &everything, &Mask::causal(2, 2))
         .unwrap_err();
     assert_eq!(
         error.to_string(),

@@ -38,7 +38,7 @@ fn scores(
     target: &Array2<u32>,
 ) -> Array3<f64> {
     let mode = &mut Mode::Evaluation;
-    let steps = model.apply_in_steps(source.view(), target.view(), mode);
+    let steps = model.apply_in_steps(source, target, mode);
     steps.unwrap().logits
 }
 
@@ -72,9 +72,7 @@ fn every_place_of_the_target_gets_a_score_for_each_token() {
     for order in ORDERS {
         let model = model(order);
         let mode = &mut Mode::Evaluation;
-        let steps = model
-            .apply_in_steps(source().view(), target().view(), mode)
-            .unwrap();
+        let steps = model.apply_in_steps(&source(), &target(), mode).unwrap();
         assert_eq!(steps.logits.dim(), (2, 3, 6));
         assert_eq!(steps.encoder.output.dim(), (2, 4, 8));
         assert_eq!(steps.encoder.layers.len(), 2);
@@ -82,10 +80,10 @@ fn every_place_of_the_target_gets_a_score_for_each_token() {
         assert_eq!(steps.decoder.layers.len(), 3);
         assert!(steps.logits.iter().all(|x| x.is_finite()));
         // √d_model · row + position
-        let rows = model.source_embedding.apply(source().view()).unwrap();
+        let rows = model.source_embedding.apply(&source()).unwrap();
         let expected = rows + sinusoidal_positions::<f64>(4, 8);
         assert_eq!(steps.embedded_source.output, expected);
-        let rows = model.target_embedding.apply(target().view()).unwrap();
+        let rows = model.target_embedding.apply(&target()).unwrap();
         let expected = rows + sinusoidal_positions::<f64>(3, 8);
         assert_eq!(steps.embedded_target.output, expected);
     }
@@ -95,10 +93,8 @@ fn every_place_of_the_target_gets_a_score_for_each_token() {
 fn reading_then_writing_is_the_whole() {
     for order in ORDERS {
         let (model, source, target) = (model(order), source(), target());
-        let memory = model.encode(source.view()).unwrap();
-        let logits = model
-            .decode(target.view(), memory.view(), source.view())
-            .unwrap();
+        let memory = model.encode(&source).unwrap();
+        let logits = model.decode(&target, &memory, &source).unwrap();
         assert_eq!(logits, scores(&model, &source, &target));
     }
 }
@@ -199,9 +195,7 @@ fn dropout_is_for_training_alone() {
         let train = |model: &Transformer<f64>, seed| {
             let mut rng = rng(seed);
             let mode = &mut Mode::Training(&mut rng);
-            model
-                .apply_in_steps(source().view(), target().view(), mode)
-                .unwrap()
+            model.apply_in_steps(&source(), &target(), mode).unwrap()
         };
         assert_eq!(train(&still, 2).logits, logits);
         let steps = train(&model, 2);
@@ -231,7 +225,7 @@ fn single_precision_stays_near_double() {
             x.zip_mut_with(&y, |x, &y| *x = y as f32);
         }
         let mode = &mut Mode::Evaluation;
-        let steps = single.apply_in_steps(source().view(), target().view(), mode);
+        let steps = single.apply_in_steps(&source(), &target(), mode);
         let logits = scores(&double, &source(), &target());
         let off = steps.unwrap().logits.mapv(f64::from) - logits;
         assert!(off.iter().all(|x| x.abs() < 1e-5), "{off}");
@@ -422,44 +416,44 @@ fn errors_name_what_does_not_fit() {
     let mode = &mut Mode::Evaluation;
     let (source, target) = (source(), target());
     assert_refused(
-        model.apply_in_steps(array![[7]].view(), array![[1]].view(), mode),
+        model.apply_in_steps(&array![[7]], &array![[1]], mode),
         "token 7 is not in a vocabulary of 7",
     );
     assert_refused(
-        model.apply_in_steps(array![[6]].view(), array![[6]].view(), mode),
+        model.apply_in_steps(&array![[6]], &array![[6]], mode),
         "token 6 is not in a vocabulary of 6",
     );
     assert_refused(
-        model.encode(array![[9]].view()),
+        model.encode(&array![[9]]),
         "token 9 is not in a vocabulary of 7",
     );
     // Two sources, one target.
     let one = target.slice(s![..1, ..]);
-    let answer = model.apply_in_steps(source.view(), one, mode);
+    let answer = model.apply_in_steps(&source, &one, mode);
     assert_refused(
         answer,
         "decoder layer 0: queries are 1 × 2 (batch × heads) but keys are 2 × 2",
     );
-    let memory = model.encode(source.view()).unwrap();
+    let memory = model.encode(&source).unwrap();
     let shorter = source.slice(s![.., ..3]);
     assert_refused(
-        model.decode(target.view(), memory.view(), shorter),
+        model.decode(&target, &memory, &shorter),
         "the source is 2 × 3 but the memory 2 × 4",
     );
     // A mask of one sequence, or of one token, would stretch to any memory.
     let single = source.slice(s![..1, ..]);
     assert_refused(
-        model.decode(target.view(), memory.view(), single),
+        model.decode(&target, &memory, &single),
         "the source is 1 × 4 but the memory 2 × 4",
     );
     let first = source.slice(s![.., ..1]);
     assert_refused(
-        model.decode(target.view(), memory.view(), first),
+        model.decode(&target, &memory, &first),
         "the source is 2 × 1 but the memory 2 × 4",
     );
     let narrow = memory.slice(s![.., .., ..7]);
     assert_refused(
-        model.decode(target.view(), narrow, source.view()),
+        model.decode(&target, &narrow, &source),
         "decoder layer 0: vectors are 7 wide but the projection takes 8",
     );
 }
@@ -493,25 +487,25 @@ fn classifier(order: NormOrder) -> Classifier<f64> {
 fn a_classifier_reads_the_first_vector() {
     for order in ORDERS {
         let classifier = classifier(order);
-        let scores = classifier.apply(source().view()).unwrap();
+        let scores = classifier.apply(&source()).unwrap();
         assert_eq!(scores.dim(), (2, 3));
         // The first vector has seen all the others, in their order.
-        let other = classifier.apply(array![[3, 6, 1, 4]].view()).unwrap();
+        let other = classifier.apply(&array![[3, 6, 1, 4]]).unwrap();
         assert_ne!(other.row(0), scores.row(0));
-        let other = classifier.apply(array![[3, 1, 6, 2]].view()).unwrap();
+        let other = classifier.apply(&array![[3, 1, 6, 2]]).unwrap();
         assert_ne!(other.row(0), scores.row(0));
         // Padding is not seen.
-        let shorter = classifier.apply(array![[5, 4]].view()).unwrap();
+        let shorter = classifier.apply(&array![[5, 4]]).unwrap();
         let off = &shorter.row(0) - &scores.row(1);
         assert!(off.iter().all(|x| x.abs() < 1e-12));
         // Nothing but the vector of the first token is projected.
         let mode = &mut Mode::Evaluation;
-        let x = classifier.embedding.apply(source().view()).unwrap()
+        let x = classifier.embedding.apply(&source()).unwrap()
             + sinusoidal_positions::<f64>(4, 8);
-        let mask = ch06_self_attention::bidirectional_mask(source().view(), PAD);
+        let mask = ch06_self_attention::bidirectional_mask(&source(), PAD);
         let read = classifier
             .encoder
-            .apply_in_steps(x.view(), &mask, mode)
+            .apply_in_steps(&x, &mask, mode)
             .unwrap()
             .output;
         let first = read.index_axis(Axis(1), 0);
@@ -525,13 +519,13 @@ fn a_classifier_reads_the_first_vector() {
 fn a_classifier_needs_a_first_token() {
     let classifier = classifier(NormOrder::Pre);
     assert_refused(
-        classifier.apply(Array2::zeros((2, 0)).view()),
+        classifier.apply(&Array2::zeros((2, 0))),
         "a text without tokens has no first vector",
     );
     assert_refused(
-        classifier.apply(array![[7]].view()),
+        classifier.apply(&array![[7]]),
         "token 7 is not in a vocabulary of 7",
     );
-    let none = classifier.apply(Array2::zeros((0, 2)).view()).unwrap();
+    let none = classifier.apply(&Array2::zeros((0, 2))).unwrap();
     assert_eq!(none.dim(), (0, 3));
 }

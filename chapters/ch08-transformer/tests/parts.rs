@@ -38,10 +38,7 @@ fn assert_refused<T>(answer: Result<T>, expected: &str) {
 #[test]
 fn layer_norm_gives_mean_0_and_variance_1() {
     let norm = LayerNorm::new(Array1::ones(6), Array1::zeros(6), f64::MIN_POSITIVE);
-    let y = norm
-        .unwrap()
-        .apply((wavy(2, 3, 6) * 7.0 + 2.0).view())
-        .unwrap();
+    let y = norm.unwrap().apply(&(wavy(2, 3, 6) * 7.0 + 2.0)).unwrap();
     for row in y.rows() {
         assert!((row.sum() / 6.0).abs() < 1e-15);
         assert!((row.dot(&row) / 6.0 - 1.0).abs() < 1e-14);
@@ -53,7 +50,7 @@ fn the_variance_divides_by_the_width_and_eps_stands_in_the_root() {
     let x = array![[[1.0, 2.0, 3.0, 4.0], [0.0, 0.0, 2e-3, 2e-3]]];
     for eps in [1e-12, 1e-5, 3.0] {
         let norm = LayerNorm::new(Array1::ones(4), Array1::zeros(4), eps);
-        let (standardized, sigmas) = norm.unwrap().standardized(x.view()).unwrap();
+        let (standardized, sigmas) = norm.unwrap().standardized(&x).unwrap();
         // Deviations of ±1.5 and ±0.5, the squares' mean 5/4; deviations of ±0.001.
         let expected = array![[(1.25_f64 + eps).sqrt(), (1e-6_f64 + eps).sqrt()]];
         assert!((&sigmas - &expected).iter().all(|x| x.abs() < 1e-15));
@@ -70,10 +67,7 @@ fn gain_and_shift_belong_to_columns() {
     let plain = LayerNorm::<f64>::fresh(3).unwrap();
     let norm = LayerNorm::new(gain.clone(), shift.clone(), 1e-5).unwrap();
     let x = wavy(2, 4, 3);
-    let (plain, y) = (
-        plain.apply(x.view()).unwrap(),
-        norm.apply(x.view()).unwrap(),
-    );
+    let (plain, y) = (plain.apply(&x).unwrap(), norm.apply(&x).unwrap());
     for c in 0..3 {
         let expected = &plain.slice(s![.., .., c]) * gain[c] + shift[c];
         assert_near(&y.slice(s![.., .., c]).to_owned(), &expected);
@@ -85,9 +79,9 @@ fn gain_and_shift_belong_to_columns() {
 fn layer_norm_does_not_notice_a_shift_or_a_stretch() {
     let norm = LayerNorm::new(array![1.0, 2.0, 3.0], array![0.0, 1.0, 0.0], 1e-30);
     let (norm, x) = (norm.unwrap(), wavy(2, 3, 3));
-    let y = norm.apply(x.view()).unwrap();
-    assert_near(&norm.apply((&x * 8.0 - 3.0).view()).unwrap(), &y);
-    let mirrored = norm.apply((-&x).view()).unwrap();
+    let y = norm.apply(&x).unwrap();
+    assert_near(&norm.apply(&(&x * 8.0 - 3.0)).unwrap(), &y);
+    let mirrored = norm.apply(&(-&x)).unwrap();
     assert!((mirrored - y).iter().any(|x| x.abs() > 0.1));
 }
 
@@ -95,23 +89,20 @@ fn layer_norm_does_not_notice_a_shift_or_a_stretch() {
 fn equal_numbers_become_the_shift() {
     let norm = LayerNorm::new(array![2.0, 3.0], array![0.25, -4.0], 1e-5).unwrap();
     for x in [0.0, -7.5, 1e8] {
-        let y = norm.apply(Array3::from_elem((1, 2, 2), x).view()).unwrap();
+        let y = norm.apply(&Array3::from_elem((1, 2, 2), x)).unwrap();
         assert_eq!(y, array![[[0.25, -4.0], [0.25, -4.0]]]);
     }
     let one_wide = LayerNorm::new(array![2.0], array![0.5], 1e-5).unwrap();
-    assert_eq!(
-        one_wide.apply(wavy(1, 1, 1).view()).unwrap(),
-        array![[[0.5]]]
-    );
+    assert_eq!(one_wide.apply(&wavy(1, 1, 1)).unwrap(), array![[[0.5]]]);
 }
 
 #[test]
 fn a_nan_spoils_its_own_vector_alone() {
     let norm = LayerNorm::fresh(3).unwrap();
     let mut x = wavy(2, 2, 3);
-    let clean = norm.apply(x.view()).unwrap();
+    let clean = norm.apply(&x).unwrap();
     x[[1, 0, 2]] = f64::NAN;
-    let y = norm.apply(x.view()).unwrap();
+    let y = norm.apply(&x).unwrap();
     assert!(y.slice(s![1, 0, ..]).iter().all(|y| y.is_nan()));
     assert_eq!(y.slice(s![0, .., ..]), clean.slice(s![0, .., ..]));
     assert_eq!(y.slice(s![1, 1, ..]), clean.slice(s![1, 1, ..]));
@@ -123,10 +114,10 @@ fn a_fresh_layer_norm_standardizes() {
     let same = LayerNorm::new(Array1::ones(4), Array1::zeros(4), 1e-5).unwrap();
     assert_eq!(norm, same);
     let x = wavy(1, 3, 4);
-    let (standardized, _) = norm.standardized(x.view()).unwrap();
-    assert_eq!(norm.apply(x.view()).unwrap(), standardized);
+    let (standardized, _) = norm.standardized(&x).unwrap();
+    assert_eq!(norm.apply(&x).unwrap(), standardized);
     let single = LayerNorm::<f32>::fresh(4).unwrap();
-    let y = single.apply(x.mapv(|x| x as f32).view()).unwrap();
+    let y = single.apply(&x.mapv(|x| x as f32)).unwrap();
     assert!(
         (y.mapv(f64::from) - standardized)
             .iter()
@@ -138,11 +129,11 @@ fn a_fresh_layer_norm_standardizes() {
 fn layer_norm_refuses_what_does_not_fit() {
     let norm = LayerNorm::<f64>::fresh(4).unwrap();
     assert_refused(
-        norm.apply(wavy(1, 1, 3).view()),
+        norm.apply(&wavy(1, 1, 3)),
         "vectors are 3 wide but the LayerNorm takes 4",
     );
     assert_refused(
-        norm.standardized(wavy(0, 2, 5).view()),
+        norm.standardized(&wavy(0, 2, 5)),
         "vectors are 5 wide but the LayerNorm takes 4",
     );
     assert_refused(
@@ -159,8 +150,8 @@ fn layer_norm_refuses_what_does_not_fit() {
             &format!("ε must be a finite number above 0, not {eps}"),
         );
     }
-    assert_eq!(norm.apply(wavy(0, 3, 4).view()).unwrap().dim(), (0, 3, 4));
-    assert_eq!(norm.apply(wavy(2, 0, 4).view()).unwrap().dim(), (2, 0, 4));
+    assert_eq!(norm.apply(&wavy(0, 3, 4)).unwrap().dim(), (0, 3, 4));
+    assert_eq!(norm.apply(&wavy(2, 0, 4)).unwrap().dim(), (2, 0, 4));
 }
 
 // The feed-forward network.
@@ -212,14 +203,14 @@ fn network(activation: Activation) -> FeedForward<f64> {
 #[test]
 fn a_feed_forward_network_by_hand() {
     let steps = network(Activation::Relu)
-        .apply_in_steps(array![[[1.0, -1.0]]].view())
+        .apply_in_steps(&array![[[1.0, -1.0]]])
         .unwrap();
     // (1, −1) W_1 + b_1 = (−1, 0, 1.5);  max(0, …) = (0, 0, 1.5);  times W_2, plus b_2.
     assert_eq!(steps.inner, array![[[-1.0, 0.0, 1.5]]]);
     assert_eq!(steps.active, array![[[0.0, 0.0, 1.5]]]);
     assert_eq!(steps.output, array![[[15.5, -15.5]]]);
     let smooth = network(Activation::Gelu)
-        .apply_in_steps(array![[[1.0, -1.0]]].view())
+        .apply_in_steps(&array![[[1.0, -1.0]]])
         .unwrap();
     let expected = steps.inner.mapv(|x| x * normal_share_below(x));
     assert_eq!(smooth.active, expected);
@@ -230,12 +221,12 @@ fn every_position_goes_through_the_network_by_itself() {
     for activation in [Activation::Relu, Activation::Gelu] {
         let network = network(activation);
         let x = wavy(2, 4, 2);
-        let y = network.apply(x.view()).unwrap();
+        let y = network.apply(&x).unwrap();
         for b in 0..2 {
             for i in 0..4 {
                 let alone = x.slice(s![b..=b, i..=i, ..]);
                 let expected = y.slice(s![b..=b, i..=i, ..]);
-                assert_near(&network.apply(alone).unwrap(), &expected.to_owned());
+                assert_near(&network.apply(&alone).unwrap(), &expected.to_owned());
             }
         }
     }
@@ -245,12 +236,12 @@ fn every_position_goes_through_the_network_by_itself() {
 fn a_network_refuses_what_does_not_fit() {
     let mut network = network(Activation::Relu);
     assert_refused(
-        network.apply(wavy(1, 1, 3).view()),
+        network.apply(&wavy(1, 1, 3)),
         "vectors are 3 wide but the projection takes 2",
     );
     network.outer = Array2::zeros((4, 2)).into();
     assert_refused(
-        network.apply(wavy(1, 1, 2).view()),
+        network.apply(&wavy(1, 1, 2)),
         "vectors are 3 wide but the projection takes 4",
     );
 }
@@ -261,7 +252,7 @@ fn a_network_refuses_what_does_not_fit() {
 fn an_embedding_gives_rows_times_the_root_of_the_width() {
     let table = array![[1.0, 2.0, 3.0, 4.0], [-1.0, 0.0, 0.5, 0.25]];
     let embedding = Embedding::new(table.clone()).unwrap();
-    let x = embedding.apply(array![[1, 0], [0, 0]].view()).unwrap();
+    let x = embedding.apply(&array![[1, 0], [0, 0]]).unwrap();
     assert_eq!(embedding.scale(), 2.0);
     assert_eq!(x.slice(s![0, 0, ..]), &table.row(1) * 2.0);
     for place in [[0, 1], [1, 0], [1, 1]] {
@@ -269,7 +260,7 @@ fn an_embedding_gives_rows_times_the_root_of_the_width() {
     }
     assert_eq!(embedding.row(1).unwrap(), table.row(1));
     assert_eq!(embedding.table(), &table);
-    let none = embedding.apply(Array2::zeros((0, 3)).view()).unwrap();
+    let none = embedding.apply(&Array2::zeros((0, 3))).unwrap();
     assert_eq!(none.dim(), (0, 3, 4));
 }
 
@@ -277,7 +268,7 @@ fn an_embedding_gives_rows_times_the_root_of_the_width() {
 fn a_random_embedding_has_vectors_of_variance_1() {
     let embedding = Embedding::<f64>::random(400, 16, &mut rng(1)).unwrap();
     let tokens = Array2::from_shape_fn((1, 400), |(_, i)| i as u32);
-    let x = embedding.apply(tokens.view()).unwrap();
+    let x = embedding.apply(&tokens).unwrap();
     let mean = x.sum() / x.len() as f64;
     let variance = x.mapv(|x| x * x).sum() / x.len() as f64;
     assert!(mean.abs() < 0.05, "{mean}");
@@ -290,7 +281,7 @@ fn a_random_embedding_has_vectors_of_variance_1() {
 fn an_embedding_refuses_unknown_tokens() {
     let embedding = Embedding::new(Array2::<f64>::zeros((5, 2))).unwrap();
     assert_refused(
-        embedding.apply(array![[4, 5]].view()),
+        embedding.apply(&array![[4, 5]]),
         "token 5 is not in a vocabulary of 5",
     );
     assert_refused(
@@ -322,7 +313,7 @@ fn around(
     x: &Array3<f64>,
     mode: &mut Mode,
 ) -> ResidualSteps<f64, Answer> {
-    let steps = residual.around(x.view(), mode, |x, _| Ok(Answer(&x * 2.0)));
+    let steps = residual.around(x, mode, |x, _| Ok(Answer(x * 2.0)));
     steps.unwrap()
 }
 
@@ -353,7 +344,7 @@ fn the_order_of_the_norm_by_hand() {
 fn around_zeros_pre_norm_changes_nothing() {
     let norm = LayerNorm::new(array![3.0, 0.5, -1.0], array![7.0, 0.0, 1.0], 1e-5);
     let norm = norm.unwrap();
-    let zeros = |x: ndarray::ArrayView3<f64>, _: &mut Mode| {
+    let zeros = |x: &ndarray::ArrayRef3<f64>, _: &mut Mode| {
         Ok(Answer(Array3::zeros(x.dim())))
     };
     let x = wavy(2, 3, 3);
@@ -361,10 +352,10 @@ fn around_zeros_pre_norm_changes_nothing() {
         let pre = Residual::new(norm.clone(), NormOrder::Pre)
             .with_dropout(0.5)
             .unwrap();
-        assert_eq!(pre.around(x.view(), mode, zeros).unwrap().output, x);
+        assert_eq!(pre.around(&x, mode, zeros).unwrap().output, x);
         let post = Residual::new(norm.clone(), NormOrder::Post);
-        let output = post.around(x.view(), mode, zeros).unwrap().output;
-        assert_eq!(output, norm.apply(x.view()).unwrap());
+        let output = post.around(&x, mode, zeros).unwrap().output;
+        assert_eq!(output, norm.apply(&x).unwrap());
     }
 }
 
@@ -419,19 +410,19 @@ fn dropout_keeps_the_mean() {
 fn a_residual_refuses_what_does_not_fit() {
     let residual = Residual::new(plain_norm(3), NormOrder::Post);
     let mode = &mut Mode::Evaluation;
-    let wrong = residual
-        .around(wavy(1, 2, 3).view(), mode, |_, _| Ok(Answer(wavy(1, 2, 4))));
+    let wrong =
+        residual.around(&wavy(1, 2, 3), mode, |_, _| Ok(Answer(wavy(1, 2, 4))));
     assert_refused(
         wrong,
         "vectors of (1, 2, 3) cannot be added to what became of them, (1, 2, 4)",
     );
     for order in [NormOrder::Pre, NormOrder::Post] {
         let residual = Residual::new(plain_norm(3), order);
-        let wrong = residual
-            .around(wavy(1, 2, 5).view(), mode, |x, _| Ok(Answer(x.to_owned())));
+        let wrong =
+            residual.around(&wavy(1, 2, 5), mode, |x, _| Ok(Answer(x.to_owned())));
         assert_refused(wrong, "vectors are 5 wide but the LayerNorm takes 3");
         let failed =
-            residual.around(wavy(1, 2, 3).view(), mode, |_, _| -> Result<Answer> {
+            residual.around(&wavy(1, 2, 3), mode, |_, _| -> Result<Answer> {
                 anyhow::bail!("no answer")
             });
         assert_refused(failed, "no answer");
@@ -453,7 +444,7 @@ fn layer_norm_of_numbers_whose_squares_leave_the_range() {
     for size in [1.0_f32, 1e19, 1e30, 8e37] {
         for sign in [1.0, -1.0] {
             let x = array![[[1.0, 2.0, 3.0, 4.0]]] * (sign * size);
-            let (found, sigmas) = norm.standardized(x.view()).unwrap();
+            let (found, sigmas) = norm.standardized(&x).unwrap();
             let right =
                 array![-1.341_640_8_f32, -0.447_213_6, 0.447_213_6, 1.341_640_8]
                     * sign;
@@ -464,7 +455,7 @@ fn layer_norm_of_numbers_whose_squares_leave_the_range() {
     }
     // Infinity has no place among others.
     let x = array![[[f32::INFINITY, 0.0, 1.0, 2.0]]];
-    assert!(norm.apply(x.view()).unwrap().iter().any(|x| x.is_nan()));
+    assert!(norm.apply(&x).unwrap().iter().any(|x| x.is_nan()));
 }
 
 #[test]
@@ -488,6 +479,6 @@ fn layer_norm_of_an_empty_view() {
     for axis in [Axis(0), Axis(1)] {
         let (none, _) = x.view().split_at(axis, 0);
         let norm = LayerNorm::fresh(4).unwrap();
-        assert_eq!(norm.apply(none).unwrap().dim(), none.dim());
+        assert_eq!(norm.apply(&none).unwrap().dim(), none.dim());
     }
 }

@@ -5,7 +5,7 @@ use crate::dates::Example;
 use crate::task::Batch;
 use anyhow::{Result, bail, ensure};
 use ch08_transformer::{DecoderLayer, Mode, Transformer};
-use ndarray::{Array2, ArrayView2, s};
+use ndarray::{Array2, ArrayRef2, s};
 use rayon::prelude::*;
 use std::ops::Range;
 // ANCHOR_END: alignment_imports
@@ -43,7 +43,7 @@ pub fn alignment(
     }
     let sums = examples.par_chunks(50).map(|examples| {
         let batch = Batch::new(examples);
-        let (source, input) = (batch.source.view(), batch.input.view());
+        let (source, input) = (&batch.source, &batch.input);
         let steps = model.apply_in_steps(source, input, &mut Mode::Evaluation)?;
         let mut sums = Array2::from_elem(shape, [0.0; 3]);
         for ((layer, head), shares) in sums.indexed_iter_mut() {
@@ -52,7 +52,7 @@ pub fn alignment(
             for (b, example) in examples.iter().enumerate() {
                 let weights = weights.slice(s![b, head, .., ..]);
                 for (f, share) in shares.iter_mut().enumerate() {
-                    *share += on_field(weights, &example.fields[f], f);
+                    *share += on_field(&weights, &example.fields[f], f);
                 }
             }
         }
@@ -83,7 +83,7 @@ fn check(example: &Example) -> Result<()> {
 }
 
 /// The share of weight on some characters of the text, while a field is written.
-fn on_field(weights: ArrayView2<f32>, characters: &[usize], field: usize) -> f64 {
+fn on_field(weights: &ArrayRef2<f32>, characters: &[usize], field: usize) -> f64 {
     let rows = weights.slice(s![WRITTEN[field].clone(), ..]);
     let sum: f32 = rows
         .rows()

@@ -20,8 +20,8 @@ use ch08_transformer::{
 };
 use ndarray::linalg::general_mat_mul;
 use ndarray::{
-    Array2, Array3, Array4, ArrayView1, ArrayView2, ArrayView3, ArrayView4, Axis,
-    NdFloat, Zip,
+    Array2, Array3, Array4, ArrayRef1, ArrayRef2, ArrayRef3, ArrayRef4, ArrayView4,
+    Axis, NdFloat, Zip,
 };
 // ANCHOR_END: backward_imports
 
@@ -34,13 +34,13 @@ use ndarray::{
 /// If the two are not equally long.
 // ANCHOR: softmax
 pub fn softmax<F: NdFloat>(
-    weights: ArrayView1<F>,
-    d_weights: ArrayView1<F>,
+    weights: &ArrayRef1<F>,
+    d_weights: &ArrayRef1<F>,
 ) -> Result<ndarray::Array1<F>> {
     same_shape("weights", weights.shape(), "gradient", d_weights.shape())?;
     // Σ_l a_l d_a_l
-    let mean = weights.dot(&d_weights);
-    Ok(&weights * &(&d_weights - mean))
+    let mean = weights.dot(d_weights);
+    Ok((d_weights - mean) * weights)
 }
 // ANCHOR_END: softmax
 
@@ -55,9 +55,9 @@ pub fn softmax<F: NdFloat>(
 /// If the shapes differ, or the mask does not fit them.
 // ANCHOR: masked_softmax
 pub fn masked_softmax<F: NdFloat>(
-    weights: ArrayView4<F>,
-    kept: ArrayView4<F>,
-    d_kept: ArrayView4<F>,
+    weights: &ArrayRef4<F>,
+    kept: &ArrayRef4<F>,
+    d_kept: &ArrayRef4<F>,
     mask: &Mask,
 ) -> Result<Array4<F>> {
     same_shape("weights", weights.shape(), "kept weights", kept.shape())?;
@@ -66,8 +66,8 @@ pub fn masked_softmax<F: NdFloat>(
     // Ã ⊙ d_ã, and 0 where the mask forbids, whatever stands there.
     let mut d_scores = Array4::zeros(weights.dim());
     Zip::from(&mut d_scores)
-        .and(&kept)
-        .and(&d_kept)
+        .and(kept)
+        .and(d_kept)
         .and(&allowed)
         .for_each(|d_e, &kept, &d_kept, &allowed| {
             if allowed {
@@ -100,19 +100,19 @@ pub fn masked_softmax<F: NdFloat>(
 /// If the shapes or the mask do not fit each other.
 // ANCHOR: weighted_sum
 pub fn weighted_sum<F: NdFloat>(
-    weights: ArrayView4<F>,
-    values: ArrayView4<F>,
+    weights: &ArrayRef4<F>,
+    values: &ArrayRef4<F>,
     mask: &Mask,
-    d_output: ArrayView4<F>,
+    d_output: &ArrayRef4<F>,
 ) -> Result<(Array4<F>, Array4<F>)> {
     let d_weights = products(d_output, values)?;
     same_shape("weights", weights.shape(), "gradient", d_weights.shape())?;
-    let d_values = masked_sum(transposed(weights), d_output, &mask.transposed())?;
+    let d_values = masked_sum(&transposed(weights), d_output, &mask.transposed())?;
     Ok((d_weights, d_values))
 }
 
 /// `A Bᵀ` in each head of each sequence.
-fn products<F: NdFloat>(a: ArrayView4<F>, b: ArrayView4<F>) -> Result<Array4<F>> {
+fn products<F: NdFloat>(a: &ArrayRef4<F>, b: &ArrayRef4<F>) -> Result<Array4<F>> {
     let ((batch, heads, m, width), (b_batch, b_heads, n, b_width)) =
         (a.dim(), b.dim());
     ensure!(
@@ -121,12 +121,12 @@ fn products<F: NdFloat>(a: ArrayView4<F>, b: ArrayView4<F>) -> Result<Array4<F>>
     );
     let together = a.to_shape((batch * heads, m, width))?;
     let apart = b.to_shape((batch * heads, n, b_width))?;
-    let products = batched_scores(together.view(), apart.view())?;
+    let products = batched_scores(&together, &apart)?;
     Ok(products.into_shape_with_order((batch, heads, m, n))?)
 }
 
-fn transposed<F>(x: ArrayView4<F>) -> ArrayView4<F> {
-    x.permuted_axes([0, 1, 3, 2])
+fn transposed<F>(x: &ArrayRef4<F>) -> ArrayView4<'_, F> {
+    x.view().permuted_axes([0, 1, 3, 2])
 }
 // ANCHOR_END: weighted_sum
 
@@ -140,14 +140,15 @@ fn transposed<F>(x: ArrayView4<F>) -> ArrayView4<F> {
 /// If the shapes or the mask do not fit each other, or the width is 0.
 // ANCHOR: scaled_scores
 pub fn scaled_scores<F: NdFloat>(
-    queries: ArrayView4<F>,
-    keys: ArrayView4<F>,
+    queries: &ArrayRef4<F>,
+    keys: &ArrayRef4<F>,
     mask: &Mask,
-    d_scores: ArrayView4<F>,
+    d_scores: &ArrayRef4<F>,
 ) -> Result<(Array4<F>, Array4<F>)> {
     let c = scale::<F>(queries.dim().3)?;
     let d_queries = masked_sum(d_scores, keys, mask)? * c;
-    let d_keys = masked_sum(transposed(d_scores), queries, &mask.transposed())? * c;
+    let d_keys =
+        masked_sum(&transposed(d_scores), queries, &mask.transposed())? * c;
     same_shape("queries", queries.shape(), "gradient", d_queries.shape())?;
     same_shape("keys", keys.shape(), "gradient", d_keys.shape())?;
     Ok((d_queries, d_keys))
@@ -163,8 +164,8 @@ pub fn scaled_scores<F: NdFloat>(
 // ANCHOR: projection
 pub fn projection<F: NdFloat>(
     projection: &Projection<F>,
-    x: ArrayView3<F>,
-    d_y: ArrayView3<F>,
+    x: &ArrayRef3<F>,
+    d_y: &ArrayRef3<F>,
     gradient: &mut Projection<F>,
 ) -> Result<Array3<F>> {
     let (batch, n, width) = x.dim();
@@ -217,46 +218,30 @@ pub fn projection<F: NdFloat>(
 // ANCHOR: multi_head
 pub fn multi_head<F: NdFloat>(
     attention: &MultiHeadAttention<F>,
-    [queries, source]: [ArrayView3<F>; 2],
+    [queries, source]: [&ArrayRef3<F>; 2],
     memory: &Memory<F>,
     steps: &MultiHeadSteps<F>,
     mask: &Mask,
-    d_output: ArrayView3<F>,
+    d_output: &ArrayRef3<F>,
     gradient: &mut MultiHeadAttention<F>,
 ) -> Result<[Array3<F>; 2]> {
     let heads = attention.heads();
     let [w_q, w_k, w_v, w_o] = attention.projections();
     let [d_w_q, d_w_k, d_w_v, d_w_o] = gradient.projections_mut();
     // output = concat(heads) W^O
-    let d_merged = projection(w_o, steps.merged.view(), d_output, d_w_o)?;
-    let d_answers = split_heads(d_merged.view(), heads)?;
+    let d_merged = projection(w_o, &steps.merged, d_output, d_w_o)?;
+    let d_answers = split_heads(&d_merged, heads)?;
     // heads = Ã V
-    let (d_kept, d_v) = weighted_sum(
-        steps.kept.view(),
-        memory.values.view(),
-        mask,
-        d_answers.view(),
-    )?;
+    let (d_kept, d_v) =
+        weighted_sum(&steps.kept, &memory.values, mask, &d_answers)?;
     // Ã = Dropout(softmax(E))
-    let d_scores = masked_softmax(
-        steps.weights.view(),
-        steps.kept.view(),
-        d_kept.view(),
-        mask,
-    )?;
+    let d_scores = masked_softmax(&steps.weights, &steps.kept, &d_kept, mask)?;
     // E = Q Kᵀ / √d_k
-    let (d_q, d_k) = scaled_scores(
-        steps.queries.view(),
-        memory.keys.view(),
-        mask,
-        d_scores.view(),
-    )?;
+    let (d_q, d_k) = scaled_scores(&steps.queries, &memory.keys, mask, &d_scores)?;
     // Q = X W^Q, and K and V from the source
-    let d_queries =
-        projection(w_q, queries, merge_heads(d_q.view()).view(), d_w_q)?;
-    let from_keys = projection(w_k, source, merge_heads(d_k.view()).view(), d_w_k)?;
-    let from_values =
-        projection(w_v, source, merge_heads(d_v.view()).view(), d_w_v)?;
+    let d_queries = projection(w_q, queries, &merge_heads(&d_q), d_w_q)?;
+    let from_keys = projection(w_k, source, &merge_heads(&d_k), d_w_k)?;
+    let from_values = projection(w_v, source, &merge_heads(&d_v), d_w_v)?;
     Ok([d_queries, from_keys + from_values])
 }
 // ANCHOR_END: multi_head
@@ -271,8 +256,8 @@ pub fn multi_head<F: NdFloat>(
 // ANCHOR: layer_norm
 pub fn layer_norm<F: NdFloat>(
     norm: &LayerNorm<F>,
-    x: ArrayView3<F>,
-    d_y: ArrayView3<F>,
+    x: &ArrayRef3<F>,
+    d_y: &ArrayRef3<F>,
     gradient: &mut LayerNorm<F>,
 ) -> Result<Array3<F>> {
     same_shape("input", x.shape(), "gradient", d_y.shape())?;
@@ -322,17 +307,13 @@ pub fn slope<F: NdFloat>(activation: Activation, x: F) -> F {
 // ANCHOR: feed_forward
 pub fn feed_forward<F: NdFloat>(
     network: &FeedForward<F>,
-    x: ArrayView3<F>,
+    x: &ArrayRef3<F>,
     steps: &FeedForwardSteps<F>,
-    d_output: ArrayView3<F>,
+    d_output: &ArrayRef3<F>,
     gradient: &mut FeedForward<F>,
 ) -> Result<Array3<F>> {
-    let mut d_active = projection(
-        &network.outer,
-        steps.active.view(),
-        d_output,
-        &mut gradient.outer,
-    )?;
+    let mut d_active =
+        projection(&network.outer, &steps.active, d_output, &mut gradient.outer)?;
     same_shape(
         "inner vectors",
         steps.inner.shape(),
@@ -342,7 +323,7 @@ pub fn feed_forward<F: NdFloat>(
     d_active.zip_mut_with(&steps.inner, |d, &x| {
         *d *= slope(network.activation, x);
     });
-    projection(&network.inner, x, d_active.view(), &mut gradient.inner)
+    projection(&network.inner, x, &d_active, &mut gradient.inner)
 }
 // ANCHOR_END: feed_forward
 
@@ -356,8 +337,8 @@ pub fn feed_forward<F: NdFloat>(
 // ANCHOR: embedding
 pub fn embedding<F: NdFloat>(
     embedding: &Embedding<F>,
-    tokens: ArrayView2<u32>,
-    d_x: ArrayView3<F>,
+    tokens: &ArrayRef2<u32>,
+    d_x: &ArrayRef3<F>,
     gradient: &mut Embedding<F>,
 ) -> Result<()> {
     let (batch, n) = tokens.dim();

@@ -14,7 +14,7 @@ use ch08_transformer::{
     EncoderLayerSteps, FeedForward, FeedForwardSteps, LayerNorm, NormOrder, PAD,
     Residual, ResidualSteps, Transformer, TransformerSteps,
 };
-use ndarray::{Array3, ArrayView2, ArrayView3, NdFloat};
+use ndarray::{Array3, ArrayRef2, ArrayRef3, NdFloat};
 // ANCHOR_END: layers_imports
 
 /// Back through what stands around a part: the shortcut, LayerNorm and dropout.
@@ -27,21 +27,21 @@ use ndarray::{Array3, ArrayView2, ArrayView3, NdFloat};
 pub fn residual<F: NdFloat, S>(
     residual: &Residual<F>,
     steps: &ResidualSteps<F, S>,
-    d_output: ArrayView3<F>,
+    d_output: &ArrayRef3<F>,
     gradient: &mut Residual<F>,
-    part: impl FnOnce(ArrayView3<F>) -> Result<Array3<F>>,
+    part: impl FnOnce(&ArrayRef3<F>) -> Result<Array3<F>>,
 ) -> Result<Array3<F>> {
-    let mut through_norm = |d_y: ArrayView3<F>| {
-        let x = steps.before_norm.view();
+    let mut through_norm = |d_y: &ArrayRef3<F>| {
+        let x = &steps.before_norm;
         backward::layer_norm(&residual.norm, x, d_y, &mut gradient.norm)
     };
     let d_sum = match residual.order {
         NormOrder::Pre => d_output.to_owned(),
         NormOrder::Post => through_norm(d_output)?,
     };
-    let d_inside = part(dropped(d_sum.view(), &steps.factors)?.view())?;
+    let d_inside = part(&dropped(&d_sum, &steps.factors)?)?;
     let d_inside = match residual.order {
-        NormOrder::Pre => through_norm(d_inside.view())?,
+        NormOrder::Pre => through_norm(&d_inside)?,
         NormOrder::Post => d_inside,
     };
     // x went two ways: past the part, and into it.
@@ -51,14 +51,14 @@ pub fn residual<F: NdFloat, S>(
 
 /// Back through dropout: what was dropped gets no gradient.
 fn dropped<F: NdFloat>(
-    d_x: ArrayView3<F>,
+    d_x: &ArrayRef3<F>,
     factors: &Option<Array3<F>>,
 ) -> Result<Array3<F>> {
     let Some(factors) = factors else {
         return Ok(d_x.to_owned());
     };
     same_shape("gradient", d_x.shape(), "dropout's", factors.shape())?;
-    Ok(&d_x * factors)
+    Ok(d_x.to_owned() * factors)
 }
 // ANCHOR_END: residual
 
@@ -67,11 +67,11 @@ fn dropped<F: NdFloat>(
 fn around_network<F: NdFloat>(
     (outside, network): (&Residual<F>, &FeedForward<F>),
     steps: &ResidualSteps<F, FeedForwardSteps<F>>,
-    d_output: ArrayView3<F>,
+    d_output: &ArrayRef3<F>,
     (d_outside, d_network): (&mut Residual<F>, &mut FeedForward<F>),
 ) -> Result<Array3<F>> {
     residual(outside, steps, d_output, d_outside, |d_output| {
-        let x = steps.inside.view();
+        let x = &steps.inside;
         backward::feed_forward(network, x, &steps.part, d_output, d_network)
     })
 }
@@ -83,11 +83,11 @@ fn around_self_attention<F: NdFloat>(
     (outside, attention): (&Residual<F>, &MultiHeadAttention<F>),
     steps: &ResidualSteps<F, AttentionSteps<F>>,
     mask: &Mask,
-    d_output: ArrayView3<F>,
+    d_output: &ArrayRef3<F>,
     (d_outside, d_attention): (&mut Residual<F>, &mut MultiHeadAttention<F>),
 ) -> Result<Array3<F>> {
     residual(outside, steps, d_output, d_outside, |d_output| {
-        let x = steps.inside.view();
+        let x = &steps.inside;
         let [d_queries, d_source] = backward::multi_head(
             attention,
             [x, x],
@@ -109,15 +109,15 @@ fn around_self_attention<F: NdFloat>(
 fn around_cross_attention<F: NdFloat>(
     (outside, attention): (&Residual<F>, &MultiHeadAttention<F>),
     steps: &ResidualSteps<F, AttentionSteps<F>>,
-    (memory, d_memory): (ArrayView3<F>, &mut Array3<F>),
+    (memory, d_memory): (&ArrayRef3<F>, &mut Array3<F>),
     mask: &Mask,
-    d_output: ArrayView3<F>,
+    d_output: &ArrayRef3<F>,
     (d_outside, d_attention): (&mut Residual<F>, &mut MultiHeadAttention<F>),
 ) -> Result<Array3<F>> {
     residual(outside, steps, d_output, d_outside, |d_output| {
         let [d_queries, d_source] = backward::multi_head(
             attention,
-            [steps.inside.view(), memory],
+            [&steps.inside, memory],
             &steps.part.source,
             &steps.part.asked,
             mask,
@@ -140,7 +140,7 @@ pub fn encoder_layer<F: NdFloat>(
     layer: &EncoderLayer<F>,
     steps: &EncoderLayerSteps<F>,
     mask: &Mask,
-    d_output: ArrayView3<F>,
+    d_output: &ArrayRef3<F>,
     gradient: &mut EncoderLayer<F>,
 ) -> Result<Array3<F>> {
     let d_attended = around_network(
@@ -156,7 +156,7 @@ pub fn encoder_layer<F: NdFloat>(
         (&layer.attention_residual, &layer.attention),
         &steps.attention,
         mask,
-        d_attended.view(),
+        &d_attended,
         (&mut gradient.attention_residual, &mut gradient.attention),
     )
 }
@@ -171,9 +171,9 @@ pub fn encoder_layer<F: NdFloat>(
 pub fn decoder_layer<F: NdFloat>(
     layer: &DecoderLayer<F>,
     steps: &DecoderLayerSteps<F>,
-    (memory, d_memory): (ArrayView3<F>, &mut Array3<F>),
+    (memory, d_memory): (&ArrayRef3<F>, &mut Array3<F>),
     [mask, source_mask]: [&Mask; 2],
-    d_output: ArrayView3<F>,
+    d_output: &ArrayRef3<F>,
     gradient: &mut DecoderLayer<F>,
 ) -> Result<Array3<F>> {
     let d_asked = around_network(
@@ -190,7 +190,7 @@ pub fn decoder_layer<F: NdFloat>(
         &steps.cross_attention,
         (memory, d_memory),
         source_mask,
-        d_asked.view(),
+        &d_asked,
         (
             &mut gradient.cross_attention_residual,
             &mut gradient.cross_attention,
@@ -200,7 +200,7 @@ pub fn decoder_layer<F: NdFloat>(
         (&layer.attention_residual, &layer.attention),
         &steps.attention,
         mask,
-        d_attended.view(),
+        &d_attended,
         (&mut gradient.attention_residual, &mut gradient.attention),
     )
 }
@@ -216,9 +216,9 @@ pub fn decoder_layer<F: NdFloat>(
 // ANCHOR: transformer
 pub fn transformer<F: NdFloat>(
     model: &Transformer<F>,
-    [source, target]: [ArrayView2<u32>; 2],
+    [source, target]: [&ArrayRef2<u32>; 2],
     steps: &TransformerSteps<F>,
-    d_logits: ArrayView3<F>,
+    d_logits: &ArrayRef3<F>,
     gradient: &mut Transformer<F>,
 ) -> Result<()> {
     let layers = |model: &Transformer<F>| {
@@ -231,9 +231,9 @@ pub fn transformer<F: NdFloat>(
     let causal = causal_mask(target, PAD)?;
 
     // The decoder, from its end to its beginning, collects what the memory did to the loss.
-    let memory = steps.encoder.output.view();
+    let memory = &steps.encoder.output;
     let mut d_memory = Array3::zeros(memory.dim());
-    let decoded = steps.decoder.output.view();
+    let decoded = &steps.decoder.output;
     let d_decoded = backward::projection(
         &model.output,
         decoded,
@@ -242,7 +242,7 @@ pub fn transformer<F: NdFloat>(
     )?;
     let mut d_x = finish(
         &model.decoder.final_norm,
-        steps.decoder.before_norm.view(),
+        &steps.decoder.before_norm,
         d_decoded,
         &mut gradient.decoder.final_norm,
     )?;
@@ -254,35 +254,35 @@ pub fn transformer<F: NdFloat>(
             steps,
             (memory, &mut d_memory),
             [&causal, &source_mask],
-            d_x.view(),
+            &d_x,
             gradient,
         )?;
     }
-    let d_x = dropped(d_x.view(), &steps.embedded_target.factors)?;
+    let d_x = dropped(&d_x, &steps.embedded_target.factors)?;
     backward::embedding(
         &model.target_embedding,
         target,
-        d_x.view(),
+        &d_x,
         &mut gradient.target_embedding,
     )?;
 
     // The encoder, from the memory to its beginning.
     let mut d_x = finish(
         &model.encoder.final_norm,
-        steps.encoder.before_norm.view(),
+        &steps.encoder.before_norm,
         d_memory,
         &mut gradient.encoder.final_norm,
     )?;
     let layers = model.encoder.layers.iter().zip(&steps.encoder.layers);
     for ((layer, steps), gradient) in layers.zip(&mut gradient.encoder.layers).rev()
     {
-        d_x = encoder_layer(layer, steps, &source_mask, d_x.view(), gradient)?;
+        d_x = encoder_layer(layer, steps, &source_mask, &d_x, gradient)?;
     }
-    let d_x = dropped(d_x.view(), &steps.embedded_source.factors)?;
+    let d_x = dropped(&d_x, &steps.embedded_source.factors)?;
     backward::embedding(
         &model.source_embedding,
         source,
-        d_x.view(),
+        &d_x,
         &mut gradient.source_embedding,
     )
 }
@@ -290,14 +290,14 @@ pub fn transformer<F: NdFloat>(
 /// Back through the LayerNorm behind the last layer, if there is one.
 fn finish<F: NdFloat>(
     norm: &Option<LayerNorm<F>>,
-    x: ArrayView3<F>,
+    x: &ArrayRef3<F>,
     d_y: Array3<F>,
     gradient: &mut Option<LayerNorm<F>>,
 ) -> Result<Array3<F>> {
     match (norm, gradient) {
         (None, None) => Ok(d_y),
         (Some(norm), Some(gradient)) => {
-            backward::layer_norm(norm, x, d_y.view(), gradient)
+            backward::layer_norm(norm, x, &d_y, gradient)
         }
         _ => bail!(
             "of model and gradient only one has a LayerNorm behind its layers"

@@ -5,7 +5,7 @@ use crate::same_shape;
 use anyhow::{Result, ensure};
 use ch02_softmax::{largest, log_sum_exp, softmax};
 use ch05_multihead::cast;
-use ndarray::{Array3, ArrayView2, ArrayView3, NdFloat};
+use ndarray::{Array3, ArrayRef2, ArrayRef3, NdFloat};
 // ANCHOR_END: loss_imports
 
 /// How wrong a model is over a batch, and which way to go.
@@ -35,8 +35,8 @@ pub struct Loss<F> {
 /// Source: Szegedy et al., *Rethinking the Inception Architecture* (2015), section 7.
 // ANCHOR: cross_entropy
 pub fn cross_entropy<F: NdFloat>(
-    logits: ArrayView3<F>,
-    targets: ArrayView2<u32>,
+    logits: &ArrayRef3<F>,
+    targets: &ArrayRef2<u32>,
     pad: u32,
     smoothing: f64,
 ) -> Result<Loss<F>> {
@@ -66,7 +66,7 @@ pub fn cross_entropy<F: NdFloat>(
         );
         // −Σ q_j log p_j = log Σ exp(z_j) − Σ q_j z_j, with each z_j less the largest:
         // beside large scores a logarithm would be rounded away.
-        let largest = largest(logits);
+        let largest = largest(&logits);
         let relative = logits.mapv(|z| z - largest);
         let mut expected = F::zero();
         if smoothing < 1.0 {
@@ -75,9 +75,9 @@ pub fn cross_entropy<F: NdFloat>(
         if smoothing > 0.0 {
             expected += relative.fold(F::zero(), |sum, &z| sum + spread * z);
         }
-        sum += log_sum_exp(relative.view()) - expected;
+        sum += log_sum_exp(&relative) - expected;
         // ∂/∂z_j = (p_j − q_j) / tokens
-        d_logits.assign(&softmax(logits));
+        d_logits.assign(&softmax(&logits));
         d_logits -= spread;
         d_logits[right] -= hit;
         d_logits /= count;

@@ -43,13 +43,12 @@ fn loss_and_gradient<F: NdFloat>(
     model: &Transformer<F>,
 ) -> Result<(F, Transformer<F>)> {
     let [source, input, target] = by_heart();
-    let tokens = [source.view(), input.view()];
     let mode = &mut Mode::Evaluation;
-    let steps = model.apply_in_steps(tokens[0], tokens[1], mode)?;
-    let loss = cross_entropy(steps.logits.view(), target.view(), PAD, 0.0)?;
+    let steps = model.apply_in_steps(&source, &input, mode)?;
+    let loss = cross_entropy(&steps.logits, &target, PAD, 0.0)?;
     let mut gradient = blank(model);
-    let d_logits = loss.d_logits.view();
-    layers::transformer(model, tokens, &steps, d_logits, &mut gradient)?;
+    let d_logits = &loss.d_logits;
+    layers::transformer(model, [&source, &input], &steps, d_logits, &mut gradient)?;
     Ok((loss.mean, gradient))
 }
 // ANCHOR_END: by_heart

@@ -10,7 +10,7 @@ use ch05_multihead::check_probability;
 use ch08_transformer::{
     Activation, Learned, Mode, NormOrder, PAD, Settings, Transformer,
 };
-use ndarray::{ArrayView1, NdFloat};
+use ndarray::{ArrayRef1, NdFloat};
 use optimizer::{Adam, Schedule};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use rayon::prelude::*;
@@ -280,22 +280,25 @@ impl Trainer {
         let parts = (self.plan.parts as u64).wrapping_add(1);
         let stream = self.adam.steps.wrapping_mul(parts).wrapping_add(number);
         rng.set_stream(stream);
-        let tokens = [batch.source.view(), batch.input.view()];
-        let [source, input] = tokens;
+        let (source, input) = (&batch.source, &batch.input);
         let mode = &mut Mode::Training(&mut rng);
         let steps = self.model.apply_in_steps(source, input, mode)?;
-        let logits = steps.logits.view();
-        let target = batch.target.view();
         let smoothing = if batch.is_dates {
             self.plan.smoothing
         } else {
             1.0
         };
-        let loss = cross_entropy(logits, target, PAD, smoothing)?;
+        let loss = cross_entropy(&steps.logits, &batch.target, PAD, smoothing)?;
 
         let mut gradient = blank(&self.model);
-        let d_logits = loss.d_logits.view();
-        layers::transformer(&self.model, tokens, &steps, d_logits, &mut gradient)?;
+        let (model, d_logits) = (&self.model, &loss.d_logits);
+        layers::transformer(
+            model,
+            [source, input],
+            &steps,
+            d_logits,
+            &mut gradient,
+        )?;
         Ok(Part {
             loss: loss.mean,
             tokens: loss.tokens,
@@ -360,11 +363,11 @@ pub fn exact(model: &Transformer<f32>, examples: &[Example]) -> Result<f64> {
     let right = sorted.par_chunks(50).map(|examples| {
         let examples: Vec<Example> = examples.iter().copied().cloned().collect();
         let batch = Batch::new(&examples);
-        let (source, input) = (batch.source.view(), batch.input.view());
+        let (source, input) = (&batch.source, &batch.input);
         let steps = model.apply_in_steps(source, input, &mut Mode::Evaluation)?;
         let rows = steps.logits.outer_iter().zip(batch.target.outer_iter());
         let right = rows.filter(|(logits, target)| {
-            let mut best = logits.rows().into_iter().map(most_probable);
+            let mut best = logits.rows().into_iter().map(|row| most_probable(&row));
             target.iter().all(|&token| best.next() == Some(token))
         });
         Ok(right.count())
@@ -373,7 +376,7 @@ pub fn exact(model: &Transformer<f32>, examples: &[Example]) -> Result<f64> {
     Ok(right as f64 / examples.len().max(1) as f64)
 }
 
-fn most_probable(scores: ArrayView1<f32>) -> u32 {
+fn most_probable(scores: &ArrayRef1<f32>) -> u32 {
     let tokens = scores.iter().enumerate();
     tokens
         .max_by(|a, b| a.1.total_cmp(b.1))

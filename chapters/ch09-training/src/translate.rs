@@ -83,15 +83,15 @@ pub fn translate(model: &Transformer<f32>, text: &str) -> Result<Translation> {
         "a text of {n} characters is no date; {LONGEST} is the most that is read"
     );
     let source = padded(vec![sources.tokens(&read)]);
-    let memory = model.encode(source.view())?;
+    let memory = model.encode(&source)?;
     let mut tokens = vec![BEGIN];
     let mut written = String::new();
     let mut probabilities = vec![];
     // A date has ten characters, and then there is the end.
     while probabilities.len() < 11 {
         let target = padded(vec![tokens.clone()]);
-        let logits = model.decode(target.view(), memory.view(), source.view())?;
-        let shares = softmax(logits.slice(s![0, -1, ..]));
+        let logits = model.decode(&target, &memory, &source)?;
+        let shares = softmax(&logits.slice(s![0, -1, ..]));
         // The most probable token that can be written or ends the text.
         let choices = shares.iter().enumerate().skip(END as usize);
         let best = choices.max_by(|a, b| a.1.total_cmp(b.1));
@@ -108,7 +108,7 @@ pub fn translate(model: &Transformer<f32>, text: &str) -> Result<Translation> {
     // The same once more, for what was looked at on the way.
     let target = padded(vec![tokens]);
     let mode = &mut Mode::Evaluation;
-    let steps = model.apply_in_steps(source.view(), target.view(), mode)?;
+    let steps = model.apply_in_steps(&source, &target, mode)?;
     let layers = steps.decoder.layers.into_iter();
     let looked_at = layers
         .map(|layer| layer.cross_attention.part.asked.weights)

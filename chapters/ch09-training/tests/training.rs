@@ -286,8 +286,7 @@ fn padding_is_not_counted_in_the_loss() {
     let logits = array![[[0.0, 1.0, 3.0], [5.0, 2.0, 1.0], [1.0, 1.0, 0.0]]];
     let of = |targets: Array2<u32>| {
         let m = targets.ncols();
-        cross_entropy(logits.slice(s![.., ..m, ..]), targets.view(), PAD, 0.1)
-            .unwrap()
+        cross_entropy(&logits.slice(s![.., ..m, ..]), &targets, PAD, 0.1).unwrap()
     };
     let (short, padded) = (of(array![[2]]), of(array![[2, PAD, PAD]]));
     assert_eq!((padded.mean, padded.tokens), (short.mean, 1));
@@ -313,11 +312,11 @@ fn nonsense_has_uniform_targets() {
 
     let (source, input) = (batch.source.view(), batch.input.view());
     let mode = &mut Mode::Evaluation;
-    let steps = trainer.model.apply_in_steps(source, input, mode).unwrap();
+    let steps = trainer.model.apply_in_steps(&source, &input, mode).unwrap();
     let vocabulary = Vocabulary::of_targets().len();
     let mut expected = Array1::<f32>::zeros(vocabulary);
     for logits in steps.logits.rows() {
-        let difference = softmax(logits) - 1.0 / vocabulary as f32;
+        let difference = softmax(&logits) - 1.0 / vocabulary as f32;
         expected += &(difference / batch.target.len() as f32);
     }
     let bias = gradient.output.bias().unwrap();
@@ -594,7 +593,7 @@ fn adam_refuses_what_it_could_not_forget() {
 fn the_cross_entropy_of_large_scores() {
     let loss = |logits: [f32; 2], smoothing| {
         let logits = Array3::from_shape_vec((1, 1, 2), logits.to_vec()).unwrap();
-        let loss = cross_entropy(logits.view(), array![[1]].view(), PAD, smoothing);
+        let loss = cross_entropy(&logits, &array![[1]], PAD, smoothing);
         loss.unwrap().mean
     };
     for size in [1.0, 1e4, 1e6, 1e8, 1e30, f32::MAX] {
@@ -637,11 +636,10 @@ fn the_gradient_of_layer_norm_far_out_is_finite() {
     let mut gradient = norm.clone();
     let x = array![[[1e30_f32, 2e30, 3e30, 4e30]]];
     let d_y = array![[[1e10, -2e10, 0.5e10, 3e10]]];
-    let d_x = layer_norm(&norm, x.view(), d_y.view(), &mut gradient).unwrap();
+    let d_x = layer_norm(&norm, &x, &d_y, &mut gradient).unwrap();
     // As at an ordinary size, divided by how much larger this one is.
     let near = array![[[1.0, 2.0, 3.0, 4.0]]];
-    let right =
-        layer_norm(&norm, near.view(), d_y.view(), &mut gradient.clone()).unwrap();
+    let right = layer_norm(&norm, &near, &d_y, &mut gradient.clone()).unwrap();
     for (&found, &right) in d_x.iter().zip(&right) {
         let right = right * 1e-30;
         assert!(

@@ -37,17 +37,17 @@ fn benchmarks(criterion: &mut Criterion) {
         ] {
             let id = BenchmarkId::new(name, n);
             group.bench_function(id, |b| {
-                b.iter(|| fast_attention(q, k, v, &visible));
+                b.iter(|| fast_attention(&q, &k, &v, &visible));
             });
         }
         if n > 1024 {
             continue;
         }
         group.bench_function(BenchmarkId::new("chapter 4", n), |b| {
-            b.iter(|| batched_attention(q, k, v, &Mask::everything()));
+            b.iter(|| batched_attention(&q, &k, &v, &Mask::everything()));
         });
         group.bench_function(BenchmarkId::new("tiled", n), |b| {
-            b.iter(|| tiled_attention(q, k, v, &Visible::everything(), 128));
+            b.iter(|| tiled_attention(&q, &k, &v, &Visible::everything(), 128));
         });
     }
     group.finish();

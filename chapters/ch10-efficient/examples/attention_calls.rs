@@ -37,12 +37,12 @@ fn attention_of_translation(model: &Transformer<f32>, way: &str) -> Result<()> {
                     true => Visible::causal(),
                     false => Visible::everything().and(&padding),
                 };
-                fast_attention(q, kv, kv, &visible)?;
+                fast_attention(&q, &kv, &kv, &visible)?;
             }
             _ => {
                 let causal = Mask::causal(m, n);
                 let mask = if is_causal { &causal } else { &padding };
-                batched_attention(q, kv, kv, mask)?;
+                batched_attention(&q, &kv, &kv, mask)?;
             }
         }
         Ok(())
@@ -88,13 +88,13 @@ fn call(
     let (q, k, v) = (q.view(), k.view(), v.view());
     let n = q.dim().2;
     Ok(match (way, what) {
-        ("fast", "full") => fast_attention(q, k, v, &Visible::everything())?,
-        ("fast", "causal") => fast_attention(q, k, v, &Visible::causal())?,
+        ("fast", "full") => fast_attention(&q, &k, &v, &Visible::everything())?,
+        ("fast", "causal") => fast_attention(&q, &k, &v, &Visible::causal())?,
         ("chapter4", "full") => {
-            batched_attention(q, k, v, &Mask::everything())?.output
+            batched_attention(&q, &k, &v, &Mask::everything())?.output
         }
         ("chapter4", "causal") => {
-            batched_attention(q, k, v, &Mask::causal(n, n))?.output
+            batched_attention(&q, &k, &v, &Mask::causal(n, n))?.output
         }
         _ => bail!("no way {way} for {what}"),
     })

@@ -4,7 +4,7 @@
 use crate::grouped_attention;
 use anyhow::{Result, ensure};
 use ch04_masks::{BatchedAttention, Mask};
-use ndarray::{Array4, ArrayView4, NdFloat, s};
+use ndarray::{Array4, ArrayRef4, ArrayView4, NdFloat, s};
 // ANCHOR_END: imports
 
 /// The keys and values of the positions read so far, with room for more.
@@ -59,8 +59,8 @@ impl<F: NdFloat> KeyValueCache<F> {
     /// If there is no room for them, or a shape is not the cache's.
     pub fn extend(
         &mut self,
-        keys: ArrayView4<F>,
-        values: ArrayView4<F>,
+        keys: &ArrayRef4<F>,
+        values: &ArrayRef4<F>,
     ) -> Result<()> {
         let (batch, heads, capacity, d_k) = self.keys.dim();
         let (new, d_v) = (keys.dim().2, self.values.dim().3);
@@ -81,10 +81,8 @@ impl<F: NdFloat> KeyValueCache<F> {
         let places = self.length..self.length + new;
         self.keys
             .slice_mut(s![.., .., places.clone(), ..])
-            .assign(&keys);
-        self.values
-            .slice_mut(s![.., .., places, ..])
-            .assign(&values);
+            .assign(keys);
+        self.values.slice_mut(s![.., .., places, ..]).assign(values);
         self.length += new;
         Ok(())
     }
@@ -103,10 +101,10 @@ impl<F: NdFloat> KeyValueCache<F> {
     /// As [`grouped_attention`].
     pub fn ask(
         &self,
-        queries: ArrayView4<F>,
+        queries: &ArrayRef4<F>,
         mask: &Mask,
     ) -> Result<BatchedAttention<F>> {
-        grouped_attention(queries, self.keys(), self.values(), mask)
+        grouped_attention(queries, &self.keys(), &self.values(), mask)
     }
 }
 // ANCHOR_END: ask

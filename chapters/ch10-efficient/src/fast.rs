@@ -7,7 +7,7 @@
 use crate::{Sizes, Visible, tiled_attention};
 use anyhow::Result;
 use ch03_scaled::scale;
-use ndarray::{Array4, ArrayView2, ArrayView4, Axis};
+use ndarray::{Array4, ArrayRef4, ArrayView2, ArrayView4, Axis};
 use pulp::{Arch, Simd, WithSimd, bytemuck};
 use rayon::prelude::*;
 use std::borrow::Cow;
@@ -379,8 +379,8 @@ const TILE: usize = 128;
 
 /// The numbers of an array in the order of its axes, copied only if they lie
 /// otherwise.
-fn flat<'a>(x: &ArrayView4<'a, f32>) -> Cow<'a, [f32]> {
-    match x.to_slice() {
+fn flat(x: &ArrayRef4<f32>) -> Cow<'_, [f32]> {
+    match x.as_slice() {
         Some(numbers) => Cow::Borrowed(numbers),
         None => Cow::Owned(x.iter().copied().collect()),
     }
@@ -399,9 +399,9 @@ fn flat<'a>(x: &ArrayView4<'a, f32>) -> Cow<'a, [f32]> {
 /// Source: Dao, *FlashAttention-2* (2023), section 3, for the order of the loops.
 // ANCHOR: fast_attention
 pub fn fast_attention(
-    queries: ArrayView4<f32>,
-    keys: ArrayView4<f32>,
-    values: ArrayView4<f32>,
+    queries: &ArrayRef4<f32>,
+    keys: &ArrayRef4<f32>,
+    values: &ArrayRef4<f32>,
     visible: &Visible,
 ) -> Result<Array4<f32>> {
     fast_attention_on(Arch::new(), queries, keys, values, visible)
@@ -414,9 +414,9 @@ pub fn fast_attention(
 /// As [`fast_attention`].
 pub fn fast_attention_on<'a>(
     arch: Arch,
-    queries: ArrayView4<f32>,
-    keys: ArrayView4<f32>,
-    values: ArrayView4<f32>,
+    queries: &ArrayRef4<f32>,
+    keys: &ArrayRef4<f32>,
+    values: &ArrayRef4<f32>,
     visible: &'a Visible<'a>,
 ) -> Result<Array4<f32>> {
     let sizes = Sizes::new(queries, keys, values, visible)?;
@@ -440,7 +440,7 @@ pub fn fast_attention_on<'a>(
     let shape = (batch, heads, m, n);
     let masks = visible.masks().iter().map(|mask| mask.fit(shape));
     let masks: Vec<_> = masks.collect::<Result<_>>()?;
-    let (queries, keys, values) = (flat(&queries), flat(&keys), flat(&values));
+    let (queries, keys, values) = (flat(queries), flat(keys), flat(values));
     let mut jobs = Vec::new();
     let answers = output.as_slice_mut().expect("a new array lies in order");
     for (head, answers) in answers.chunks_mut(m * d_v).enumerate() {

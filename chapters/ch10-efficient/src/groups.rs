@@ -3,7 +3,7 @@
 // ANCHOR: imports
 use anyhow::{Result, ensure};
 use ch04_masks::{BatchedAttention, Mask, batched_attention};
-use ndarray::{Array4, ArrayView4, Axis, NdFloat};
+use ndarray::{Array4, ArrayRef4, Axis, NdFloat};
 // ANCHOR_END: imports
 
 /// Every head of keys or values repeated before the next one comes, until there are `heads`: query
@@ -17,7 +17,7 @@ use ndarray::{Array4, ArrayView4, Axis, NdFloat};
 /// Source: Ainslie et al., *GQA* (2023), section 2.2.
 // ANCHOR: repeat_heads
 pub fn repeat_heads<F: NdFloat>(
-    x: ArrayView4<F>,
+    x: &ArrayRef4<F>,
     heads: usize,
 ) -> Result<Array4<F>> {
     let (batch, kv_heads, n, d) = x.dim();
@@ -54,9 +54,9 @@ pub fn group_size(heads: usize, kv_heads: usize) -> Result<usize> {
 /// as [`batched_attention`].
 // ANCHOR: grouped_attention
 pub fn grouped_attention<F: NdFloat>(
-    queries: ArrayView4<F>,
-    keys: ArrayView4<F>,
-    values: ArrayView4<F>,
+    queries: &ArrayRef4<F>,
+    keys: &ArrayRef4<F>,
+    values: &ArrayRef4<F>,
     mask: &Mask,
 ) -> Result<BatchedAttention<F>> {
     let heads = queries.len_of(Axis(1));
@@ -67,6 +67,6 @@ pub fn grouped_attention<F: NdFloat>(
     );
     let keys = repeat_heads(keys, heads)?;
     let values = repeat_heads(values, heads)?;
-    batched_attention(queries, keys.view(), values.view(), mask)
+    batched_attention(queries, &keys, &values, mask)
 }
 // ANCHOR_END: grouped_attention

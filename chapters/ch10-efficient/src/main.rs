@@ -145,15 +145,15 @@ fn decoding() -> Result<()> {
     // Left padding: the first two positions are not real.
     let real = |n| Mask::from_fn((1, 1, 1, n), |_, _, _, j| j >= 2);
     let mask = (&Mask::causal(7, 7) & &real(7))?;
-    let whole = batched_attention(q.view(), k.view(), v.view(), &mask)?;
+    let whole = batched_attention(&q, &k, &v, &mask)?;
 
     let mut cache = KeyValueCache::new(1, 2, 7, (4, 3));
     for places in [0..4, 4..5, 5..7] {
         let new = s![.., .., places.clone(), ..];
-        cache.extend(k.slice(new), v.slice(new))?;
+        cache.extend(&k.slice(new), &v.slice(new))?;
         let (m, n) = (places.len(), cache.length());
         let mask = (&Mask::causal(m, n) & &real(n))?;
-        let answer = cache.ask(q.slice(new), &mask)?;
+        let answer = cache.ask(&q.slice(new), &mask)?;
         let same = difference(&answer.output, &whole.output.slice(new).to_owned());
         println!(
             "positions {places:?} ask {n} keys, and get the same answers: {}",
@@ -176,7 +176,7 @@ fn top_left() -> Result<()> {
         ("bottom-right", Mask::causal(m, n)),
         ("top-left", Mask::causal_from(0, m, n)),
     ] {
-        let answer = masked_attention(newest, keys.view(), values.view(), &mask)?;
+        let answer = masked_attention(&newest, &keys, &values, &mask)?;
         println!("{name:<12}  weights {:.3}", answer.weights.row(0));
     }
     println!();
@@ -200,11 +200,11 @@ fn groups() -> Result<()> {
         wavy((1, 2, 5, 4), 2.1),
     );
     let mask = Mask::causal(3, 5);
-    let grouped = grouped_attention(q.view(), k.view(), v.view(), &mask)?;
+    let grouped = grouped_attention(&q, &k, &v, &mask)?;
     // Multi-head attention whose heads are copies: 0, 0, 1, 1.
     let copied = |x: &Array4<f64>| x.select(Axis(1), &[0, 0, 1, 1]);
     let (k, v) = (copied(&k), copied(&v));
-    let full = batched_attention(q.view(), k.view(), v.view(), &mask)?;
+    let full = batched_attention(&q, &k, &v, &mask)?;
     println!(
         "the same as four heads that are copies: {}",
         grouped == full
@@ -220,7 +220,7 @@ fn online() -> Result<()> {
     let (scores, values) = rising_example();
     let mut online = Online::new(2);
     for j in 0..4 {
-        online.see(scores.slice(s![j..=j]), values.slice(s![j..=j, ..]))?;
+        online.see(&scores.slice(s![j..=j]), &values.slice(s![j..=j, ..]))?;
         let (answer, sum) = online.answer();
         println!(
             "score {:>4.1}: answer so far {answer:6.3}, log-sum-exp {sum:.3}",
@@ -229,7 +229,7 @@ fn online() -> Result<()> {
     }
     println!(
         "all at once: answer        {:6.3}",
-        softmax(scores.view()).dot(&values)
+        softmax(&scores).dot(&values)
     );
     println!();
     Ok(())
@@ -245,7 +245,7 @@ fn merging() -> Result<()> {
     let everything = Mask::everything();
     let part = |from: usize, to: usize| {
         let places = s![.., .., from..to, ..];
-        partial_attention(q.view(), k.slice(places), v.slice(places), &everything)
+        partial_attention(&q, &k.slice(places), &v.slice(places), &everything)
     };
     let (left, right, none) = (part(0, 2)?, part(2, 4)?, part(4, 4)?);
     let merged = merge(&left, &right)?;
@@ -262,13 +262,10 @@ fn merging() -> Result<()> {
             part.output.slice(s![0, 0, 0, ..])
         );
     }
-    let shares = softmax(
-        array![
-            left.log_sum_exp()[[0, 0, 0]],
-            right.log_sum_exp()[[0, 0, 0]]
-        ]
-        .view(),
-    );
+    let shares = softmax(&array![
+        left.log_sum_exp()[[0, 0, 0]],
+        right.log_sum_exp()[[0, 0, 0]]
+    ]);
     println!("shares of the two parts = {shares:.3}");
     println!(
         "merging with no keys changes nothing: {}",
@@ -300,8 +297,8 @@ fn tiles() -> Result<()> {
         ("both", Visible::causal().and(&padding), both),
         ("window of 9", Visible::window(9)?, Mask::window(60, 70, 9)?),
     ] {
-        let whole = batched_attention(q.view(), k.view(), v.view(), &mask)?;
-        let tiled = tiled_attention(q.view(), k.view(), v.view(), &visible, 16)?;
+        let whole = batched_attention(&q, &k, &v, &mask)?;
+        let tiled = tiled_attention(&q, &k, &v, &visible, 16)?;
         println!(
             "{name:<11}  as chapter 4 to 1e-12: {}",
             difference(&tiled, &whole.output) < 1e-12
@@ -350,12 +347,11 @@ fn workers() -> Result<()> {
         wavy((1, 2, 50, 8), 2.1),
     );
     let mask = Mask::causal(50, 50);
-    let whole = batched_attention(q.view(), k.view(), v.view(), &mask)?.output;
+    let whole = batched_attention(&q, &k, &v, &mask)?.output;
     for workers in [1, 2, 3, 7] {
         let causal = Visible::causal();
-        let spread =
-            spread_attention(q.view(), k.view(), v.view(), &causal, workers)?;
-        let ring = ring_attention(q.view(), k.view(), v.view(), &causal, workers)?;
+        let spread = spread_attention(&q, &k, &v, &causal, workers)?;
+        let ring = ring_attention(&q, &k, &v, &causal, workers)?;
         println!(
             "{workers} workers, to 1e-12: spread {}, ring {}",
             difference(&spread, &whole) < 1e-12,
@@ -401,8 +397,8 @@ fn fast() -> Result<()> {
         single(wavy((1, 8, 300, 64), 2.1)),
     );
     let mask = Mask::causal(300, 300);
-    let whole = batched_attention(q.view(), k.view(), v.view(), &mask)?.output;
-    let fast = fast_attention(q.view(), k.view(), v.view(), &Visible::causal())?;
+    let whole = batched_attention(&q, &k, &v, &mask)?.output;
+    let fast = fast_attention(&q, &k, &v, &Visible::causal())?;
     let largest =
         (&fast - &whole).fold(0.0, |largest: f32, x| largest.max(x.abs()));
     println!("as chapter 4 to 1e-5: {}", largest < 1e-5);
@@ -472,8 +468,8 @@ fn tiled_heads() -> Result<()> {
     let mask = Mask::everything();
     let wrong = |x: &Array4<f64>| x.select(Axis(1), &[0, 1, 0, 1]);
     let (wrong_k, wrong_v) = (wrong(&k), wrong(&v));
-    let right = grouped_attention(q.view(), k.view(), v.view(), &mask)?;
-    let wrong = batched_attention(q.view(), wrong_k.view(), wrong_v.view(), &mask)?;
+    let right = grouped_attention(&q, &k, &v, &mask)?;
+    let wrong = batched_attention(&q, &wrong_k, &wrong_v, &mask)?;
     for (name, answer) in [("0, 0, 1, 1", right), ("0, 1, 0, 1", wrong)] {
         println!(
             "{name}  answers of heads 0 to 3: {:6.3}",
@@ -525,9 +521,9 @@ fn two_empty() {
     println!("share of the first, naive: {}", naive(none, none));
     println!(
         "share of the first, softmax: {}",
-        softmax(array![none, none].view())[0]
+        softmax(&array![none, none])[0]
     );
-    println!("log-sum-exp: {}", log_sum_exp(array![none, none].view()));
+    println!("log-sum-exp: {}", log_sum_exp(&array![none, none]));
     println!();
 }
 // ANCHOR_END: two_empty
@@ -538,11 +534,11 @@ fn averaged() -> Result<()> {
     let (scores, values) = rising_example();
     let half = |from: usize| {
         let places = from..from + 2;
-        let weights = softmax(scores.slice(s![places.clone()]));
+        let weights = softmax(&scores.slice(s![places.clone()]));
         weights.dot(&values.slice(s![places, ..]))
     };
     println!("averaged {:6.3}", (half(0) + half(2)) / 2.0);
-    println!("right    {:6.3}", softmax(scores.view()).dot(&values));
+    println!("right    {:6.3}", softmax(&scores).dot(&values));
     println!();
     Ok(())
 }
@@ -557,8 +553,8 @@ fn late_cap() -> Result<()> {
         scores[2] = f64::NEG_INFINITY;
         scores
     };
-    let before = softmax(forbid(scores.mapv(cap)).view());
-    let after = softmax(forbid(scores).mapv(cap).view());
+    let before = softmax(&forbid(scores.mapv(cap)));
+    let after = softmax(&forbid(scores).mapv(cap));
     println!("cap, then mask: weights {before:.3}");
     println!("mask, then cap: weights {after:.3}");
     println!();
@@ -573,15 +569,10 @@ fn errors() {
     let two = wavy((1, 2, 4, 2), 1.0);
     let mut cache = KeyValueCache::new(1, 3, 5, (2, 2));
     for result in [
-        grouped_attention(x.view(), two.view(), two.view(), &Mask::everything())
-            .map(|_| ()),
-        tiled_attention(x.view(), x.view(), x.view(), &Visible::everything(), 0)
-            .map(|_| ()),
-        ring_attention(x.view(), x.view(), x.view(), &Visible::everything(), 0)
-            .map(|_| ()),
-        cache
-            .extend(x.view(), x.view())
-            .and_then(|()| cache.extend(x.view(), x.view())),
+        grouped_attention(&x, &two, &two, &Mask::everything()).map(|_| ()),
+        tiled_attention(&x, &x, &x, &Visible::everything(), 0).map(|_| ()),
+        ring_attention(&x, &x, &x, &Visible::everything(), 0).map(|_| ()),
+        cache.extend(&x, &x).and_then(|()| cache.extend(&x, &x)),
     ] {
         if let Err(error) = result {
             println!("error: {error}");

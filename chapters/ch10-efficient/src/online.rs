@@ -4,7 +4,7 @@
 use anyhow::{Result, ensure};
 use ch02_softmax::largest;
 use ndarray::{
-    Array1, Array2, Array3, Array4, ArrayView1, ArrayView2, NdFloat, Zip, array,
+    Array1, Array2, Array3, Array4, ArrayRef1, ArrayRef2, NdFloat, Zip, array,
     aview1, s,
 };
 // ANCHOR_END: imports
@@ -38,8 +38,8 @@ impl<F: NdFloat> Online<F> {
     /// If there is not one score for each value, or the values have another width.
     pub fn see(
         &mut self,
-        scores: ArrayView1<F>,
-        values: ArrayView2<F>,
+        scores: &ArrayRef1<F>,
+        values: &ArrayRef2<F>,
     ) -> Result<()> {
         ensure!(
             scores.len() == values.nrows(),
@@ -54,7 +54,7 @@ impl<F: NdFloat> Online<F> {
             self.mixed.len()
         );
         // max' = max(max, e_1, …, e_n); a NaN stays.
-        let largest = largest(aview1(&[self.largest, largest(scores)]));
+        let largest = largest(&aview1(&[self.largest, largest(scores)]));
         if largest == F::neg_infinity() {
             return Ok(());
         }
@@ -151,7 +151,7 @@ pub fn merge<F: NdFloat>(
     let mut merged = left.clone();
     for (place, max) in merged.largest.indexed_iter_mut() {
         let both = [left.largest[place], right.largest[place]];
-        *max = largest(aview1(&both));
+        *max = largest(&aview1(&both));
         // Each sum relative to max': times exp(max − max') ≤ 1. A part that has seen
         // nothing has none.
         let sums = [left, right].map(|part| match part.largest[place] {

@@ -8,8 +8,8 @@ use ch03_scaled::scale;
 use ch04_masks::{Mask, Shape, attend_masked};
 use ch05_multihead::{merge_heads, split_heads};
 use ndarray::{
-    Array, Array3, Array4, ArrayD, ArrayView, ArrayView4, ArrayViewD, Axis,
-    Dimension, IxDyn, NdFloat, Zip, concatenate,
+    Array, Array3, Array4, ArrayD, ArrayRef, ArrayRef4, ArrayRefD, ArrayView4,
+    ArrayViewD, Axis, Dimension, IxDyn, NdFloat, Zip, concatenate,
 };
 // ANCHOR_END: imports
 
@@ -117,13 +117,12 @@ impl<F: NdFloat> OnnxAttention<F> {
             values = behind(past_values, &values, "values")?;
         }
         let visible = Visible::everything();
-        let sizes =
-            Sizes::new(queries.view(), keys.view(), values.view(), &visible)?;
+        let sizes = Sizes::new(&queries, &keys, &values, &visible)?;
         let Sizes {
             batch, heads, m, n, ..
         } = sizes;
-        let every_key = repeat_heads(keys.view(), heads)?;
-        let every_value = repeat_heads(values.view(), heads)?;
+        let every_key = repeat_heads(&keys, heads)?;
+        let every_value = repeat_heads(&values, heads)?;
 
         // c Q Kᵀ, bent by the softcap if there is one.
         let scaled = self.scaled(queries, every_key)?;
@@ -134,12 +133,12 @@ impl<F: NdFloat> OnnxAttention<F> {
         let (added, given) = read_mask(inputs.mask.as_ref(), shape)?;
         let mask = (&given & &self.rule(shape, past, inputs.lengths)?)?;
         let masked = mask.hide(&capped + &added)?;
-        let attention = attend_masked(masked.view(), every_value.view(), &mask)?;
+        let attention = attend_masked(&masked, &every_value, &mask)?;
         let (answers, weights) = (attention.output, attention.weights);
 
         Ok(OnnxAnswer {
             output: match inputs.queries.ndim() {
-                3 => merge_heads(answers.view()).into_dyn(),
+                3 => merge_heads(&answers).into_dyn(),
                 _ => answers.into_dyn(),
             },
             scores: match self.score_output {
@@ -158,7 +157,7 @@ impl<F: NdFloat> OnnxAttention<F> {
 // ANCHOR: shapes
 /// Inputs with three axes cut into heads; those with four as they are.
 fn with_heads<F: NdFloat>(
-    x: &ArrayViewD<F>,
+    x: &ArrayRefD<F>,
     heads: Option<usize>,
     name: &str,
 ) -> Result<Array4<F>> {
@@ -169,7 +168,7 @@ fn with_heads<F: NdFloat>(
                     "{name} have three axes, so the number of heads must be given"
                 )
             })?;
-            split_heads(x.view().into_dimensionality()?, heads)
+            split_heads(&x.view().into_dimensionality()?, heads)
         }
         4 => {
             let given = heads.unwrap_or(x.len_of(Axis(1)));
@@ -178,20 +177,20 @@ fn with_heads<F: NdFloat>(
                 "{name} have {} heads, not {given}",
                 x.len_of(Axis(1))
             );
-            Ok(copy(x.view().into_dimensionality()?))
+            Ok(copy(&x.view().into_dimensionality()?))
         }
         axes => bail!("{name} have {axes} axes, but should have 3 or 4"),
     }
 }
 
 /// A copy with strides of its own: those of an empty view can be of something larger.
-fn copy<T: Copy, D: Dimension>(x: ArrayView<T, D>) -> Array<T, D> {
+fn copy<T: Copy, D: Dimension>(x: &ArrayRef<T, D>) -> Array<T, D> {
     Zip::from(x).map_collect(|&x| x)
 }
 
 /// What comes after the past, behind it.
 fn behind<F: NdFloat>(
-    past: &ArrayView4<F>,
+    past: &ArrayRef4<F>,
     new: &Array4<F>,
     name: &str,
 ) -> Result<Array4<F>> {
@@ -225,7 +224,7 @@ impl<F: NdFloat> OnnxAttention<F> {
             "the scale must be a finite number and not below 0, not {c}"
         );
         let (q, k) = (one_batch(q * c.sqrt())?, one_batch(k * c.sqrt())?);
-        let scores = batched_scores(q.view(), k.view())?;
+        let scores = batched_scores(&q, &k)?;
         Ok(scores.into_shape_with_order((batch, heads, m, n))?)
     }
 
@@ -270,7 +269,7 @@ fn read_mask<F: NdFloat>(
 
 /// A mask of any number of axes, filled up along the last and then stretched.
 fn stretch<T: Copy>(
-    mask: &ArrayViewD<T>,
+    mask: &ArrayRefD<T>,
     filling: T,
     shape: Shape,
 ) -> Result<Array4<T>> {
@@ -294,7 +293,7 @@ fn stretch<T: Copy>(
             mask.shape()
         )
     })?;
-    Ok(copy(stretched.into_dimensionality()?))
+    Ok(copy(&stretched.into_dimensionality()?))
 }
 
 impl<F: NdFloat> OnnxAttention<F> {

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use ch02_softmax::largest;
 use ch03_scaled::scale;
 use ch04_masks::{Mask, attend_masked, batched_scaled_scores};
-use ndarray::{Array3, Array4, ArrayView4, Axis, NdFloat, Zip, s};
+use ndarray::{Array3, Array4, ArrayRef4, Axis, NdFloat, Zip, s};
 // ANCHOR_END: imports
 
 /// The sizes of an attention whose shapes fit each other.
@@ -37,9 +37,9 @@ impl Sizes {
     /// key, the heads of keys do not divide those of the queries, or the mask does
     /// not fit.
     pub fn new<F>(
-        queries: ArrayView4<F>,
-        keys: ArrayView4<F>,
-        values: ArrayView4<F>,
+        queries: &ArrayRef4<F>,
+        keys: &ArrayRef4<F>,
+        values: &ArrayRef4<F>,
         visible: &Visible,
     ) -> Result<Self> {
         let (batch, heads, m, d_k) = queries.dim();
@@ -85,15 +85,15 @@ impl Sizes {
 /// As `ch04_masks::batched_attention`.
 // ANCHOR: partial_attention
 pub fn partial_attention<F: NdFloat>(
-    queries: ArrayView4<F>,
-    keys: ArrayView4<F>,
-    values: ArrayView4<F>,
+    queries: &ArrayRef4<F>,
+    keys: &ArrayRef4<F>,
+    values: &ArrayRef4<F>,
     mask: &Mask,
 ) -> Result<Partial<F>> {
     let scores = mask.hide(batched_scaled_scores(queries, keys)?)?;
-    let output = attend_masked(scores.view(), values, mask)?.output;
+    let output = attend_masked(&scores, values, mask)?.output;
     // max e_j and Σ exp(e_j − max) over the keys that may be seen
-    let largest = scores.map_axis(Axis(3), largest);
+    let largest = scores.map_axis(Axis(3), |row| largest(&row));
     let mut sum = Array3::zeros(largest.dim());
     Zip::from(&mut sum)
         .and(&largest)
@@ -125,9 +125,9 @@ pub fn partial_attention<F: NdFloat>(
 /// Need O(n²) Memory* (2021), section 2.
 // ANCHOR: tiled_attention
 pub fn tiled_attention<F: NdFloat>(
-    queries: ArrayView4<F>,
-    keys: ArrayView4<F>,
-    values: ArrayView4<F>,
+    queries: &ArrayRef4<F>,
+    keys: &ArrayRef4<F>,
+    values: &ArrayRef4<F>,
     visible: &Visible,
     tile: usize,
 ) -> Result<Array4<F>> {
@@ -147,10 +147,10 @@ pub fn tiled_attention<F: NdFloat>(
             let columns = first..first.saturating_add(tile).min(reach.end);
             let k = keys.slice(s![.., .., columns.clone(), ..]);
             let v = values.slice(s![.., .., columns.clone(), ..]);
-            let (k, v) = (repeat_heads(k, heads)?, repeat_heads(v, heads)?);
+            let (k, v) = (repeat_heads(&k, heads)?, repeat_heads(&v, heads)?);
             let mask =
                 visible.block((rows.clone(), m), (columns, n), (batch, heads));
-            let part = partial_attention(q, k.view(), v.view(), &mask)?;
+            let part = partial_attention(&q, &k, &v, &mask)?;
             seen = merge(&seen, &part)?;
         }
         output.slice_mut(s![.., .., rows, ..]).assign(&seen.output);

@@ -3,7 +3,7 @@
 // ANCHOR: imports
 use crate::{Partial, Sizes, Visible, merge, partial_attention, repeat_heads};
 use anyhow::{Result, anyhow, ensure};
-use ndarray::{Array4, ArrayView4, Axis, NdFloat, concatenate, s};
+use ndarray::{Array4, ArrayRef4, Axis, NdFloat, concatenate, s};
 use std::ops::Range;
 use std::sync::mpsc::channel;
 use std::thread;
@@ -27,16 +27,16 @@ fn cut(n: usize, workers: usize) -> impl Fn(usize) -> Range<usize> {
 
 /// The answers of some of `m` queries from a shard of `n` keys.
 fn from_shard<F: NdFloat>(
-    (queries, rows, m): (ArrayView4<F>, Range<usize>, usize),
+    (queries, rows, m): (&ArrayRef4<F>, Range<usize>, usize),
     (shard, n): (&Shard<F>, usize),
     visible: &Visible,
 ) -> Result<Partial<F>> {
     let (batch, heads, ..) = queries.dim();
-    let keys = repeat_heads(shard.keys.view(), heads)?;
-    let values = repeat_heads(shard.values.view(), heads)?;
+    let keys = repeat_heads(&shard.keys, heads)?;
+    let values = repeat_heads(&shard.values, heads)?;
     let columns = shard.places.clone();
     let mask = visible.block((rows, m), (columns, n), (batch, heads));
-    partial_attention(queries, keys.view(), values.view(), &mask)
+    partial_attention(queries, &keys, &values, &mask)
 }
 // ANCHOR_END: shard
 
@@ -50,9 +50,9 @@ fn from_shard<F: NdFloat>(
 /// If there are no workers or more than the system has threads, or as [`Sizes::new`].
 // ANCHOR: spread_attention
 pub fn spread_attention<F: NdFloat>(
-    queries: ArrayView4<F>,
-    keys: ArrayView4<F>,
-    values: ArrayView4<F>,
+    queries: &ArrayRef4<F>,
+    keys: &ArrayRef4<F>,
+    values: &ArrayRef4<F>,
     visible: &Visible,
     workers: usize,
 ) -> Result<Array4<F>> {
@@ -105,9 +105,9 @@ pub fn spread_attention<F: NdFloat>(
 /// Source: Liu, Zaharia, Abbeel, *Ring Attention with Blockwise Transformers* (2023), section 3.
 // ANCHOR: ring_attention
 pub fn ring_attention<F: NdFloat>(
-    queries: ArrayView4<F>,
-    keys: ArrayView4<F>,
-    values: ArrayView4<F>,
+    queries: &ArrayRef4<F>,
+    keys: &ArrayRef4<F>,
+    values: &ArrayRef4<F>,
     visible: &Visible,
     workers: usize,
 ) -> Result<Array4<F>> {
@@ -139,7 +139,7 @@ pub fn ring_attention<F: NdFloat>(
             let work = move || -> Result<Array4<F>> {
                 let mut seen = Partial::empty((batch, heads, rows.len(), d_v));
                 for step in 1..=workers {
-                    let queries = (mine, rows.clone(), m);
+                    let queries = (&*mine, rows.clone(), m);
                     let part = from_shard(queries, (&shard, n), visible)?;
                     seen = merge(&seen, &part)?;
                     // The shard goes to the next worker, another comes from the one before.

@@ -113,9 +113,7 @@ fn assert_near(found: &Array4<f64>, expected: &Array4<f64>, tolerance: f64) {
 
 /// What chapter 4 answers.
 fn expected((q, k, v): &Three<f64>, mask: &Mask) -> Array4<f64> {
-    grouped_attention(q.view(), k.view(), v.view(), mask)
-        .unwrap()
-        .output
+    grouped_attention(q, k, v, mask).unwrap().output
 }
 
 fn single(x: &Array4<f64>) -> Array4<f32> {
@@ -130,14 +128,14 @@ fn all_ways(
     let (q, k, v) = three;
     let (q4, k4, v4) = (single(q), single(k), single(v));
     let fast = |arch| {
-        fast_attention_on(arch, q4.view(), k4.view(), v4.view(), visible)
+        fast_attention_on(arch, &q4, &k4, &v4, visible)
             .unwrap()
             .mapv(f64::from)
     };
     [
-        tiled_attention(q.view(), k.view(), v.view(), visible, tile).unwrap(),
-        spread_attention(q.view(), k.view(), v.view(), visible, tile).unwrap(),
-        ring_attention(q.view(), k.view(), v.view(), visible, tile).unwrap(),
+        tiled_attention(q, k, v, visible, tile).unwrap(),
+        spread_attention(q, k, v, visible, tile).unwrap(),
+        ring_attention(q, k, v, visible, tile).unwrap(),
         fast(Arch::new()),
         fast(Arch::Scalar),
     ]
@@ -208,11 +206,11 @@ proptest! {
         cuts in (0..9_usize, 0..9_usize),
     ) {
         let (heads, n) = (q.len_of(Axis(1)), k.len_of(Axis(2)));
-        let (k, v) = (repeat_heads(k.view(), heads).unwrap(), repeat_heads(v.view(), heads).unwrap());
+        let (k, v) = (repeat_heads(&k, heads).unwrap(), repeat_heads(&v, heads).unwrap());
         let (a, b) = (cuts.0.min(cuts.1).min(n), cuts.0.max(cuts.1).min(n));
         let part = |from: usize, to: usize| {
             let (k, v) = (k.slice(s![.., .., from..to, ..]), v.slice(s![.., .., from..to, ..]));
-            partial_attention(q.view(), k, v, &Mask::everything()).unwrap()
+            partial_attention(&q, &k, &v, &Mask::everything()).unwrap()
         };
         let [x, y, z] = [part(0, a), part(a, b), part(b, n)];
         let merged = |x: &Partial<f64>, y: &Partial<f64>| merge(x, y).unwrap();
@@ -245,16 +243,16 @@ proptest! {
         // Left padding: the first places of a sequence are not real.
         let padding = Mask::from_fn((batch, 1, 1, n), |b, _, _, j| j >= pads[b % 2]);
         let causal = Mask::causal(n, n);
-        let whole = grouped_attention(q.view(), k.view(), v.view(), &(&causal & &padding).unwrap()).unwrap();
+        let whole = grouped_attention(&q, &k, &v, &(&causal & &padding).unwrap()).unwrap();
         let mut cache = KeyValueCache::new(batch, 2, n, (4, 3));
         let mut first = 0;
         for chunk in chunks {
             let new = s![.., .., first..first + chunk, ..];
-            cache.extend(k.slice(new), v.slice(new)).unwrap();
+            cache.extend(&k.slice(new), &v.slice(new)).unwrap();
             first += chunk;
             let real = Mask::from_fn((batch, 1, 1, first), |b, _, _, j| j >= pads[b % 2]);
             let mask = (&Mask::causal(chunk, first) & &real).unwrap();
-            let answer = cache.ask(q.slice(new), &mask).unwrap();
+            let answer = cache.ask(&q.slice(new), &mask).unwrap();
             assert_near(&answer.output, &whole.output.slice(new).to_owned(), 1e-12);
         }
         assert_eq!(cache.length(), n);
@@ -273,13 +271,13 @@ proptest! {
         let mut online = Online::new(2);
         for first in (0..n).step_by(block) {
             let places = first..(first + block).min(n);
-            online.see(scores.slice(s![places.clone()]), values.slice(s![places, ..])).unwrap();
+            online.see(&scores.slice(s![places.clone()]), &values.slice(s![places, ..])).unwrap();
         }
         let (answer, sum) = online.answer();
-        let weights = ch02_softmax::softmax(scores.view());
+        let weights = ch02_softmax::softmax(&scores);
         let right = weights.dot(&values.mapv(|v| if v.is_nan() { 0.0 } else { v }));
         assert!((&answer - &right).iter().all(|x| x.abs() < 1e-9), "{answer} is not {right}");
-        let expected = ch02_softmax::log_sum_exp(scores.view());
+        let expected = ch02_softmax::log_sum_exp(&scores);
         assert!(sum == expected || (sum - expected).abs() < 1e-9);
     }
 }
@@ -328,10 +326,8 @@ fn large_scores_and_large_values() {
     let k = array![[[[300.0_f32], [299.0], [-300.0]]]];
     for size in [1.0, f32::MAX] {
         let v = array![[[[1.0_f32], [-1.0], [0.5]]]] * size;
-        let found =
-            fast_attention(q.view(), k.view(), v.view(), &Visible::everything());
-        let right =
-            batched_attention(q.view(), k.view(), v.view(), &Mask::everything());
+        let found = fast_attention(&q, &k, &v, &Visible::everything());
+        let right = batched_attention(&q, &k, &v, &Mask::everything());
         let difference = (found.unwrap() - right.unwrap().output) / size;
         assert!(difference.iter().all(|x| x.abs() < 1e-5), "{difference}");
     }
@@ -350,12 +346,10 @@ fn scores_of_any_size() {
             (1.0 + i as f32 / 97.0) * 10_f32.powi(exponent)
         });
         let visible = Visible::everything();
-        let right =
-            batched_attention(q.view(), k.view(), v.view(), &Mask::everything());
+        let right = batched_attention(&q, &k, &v, &Mask::everything());
         let right = right.unwrap().output.mapv(f64::from);
         for arch in [Arch::new(), Arch::Scalar] {
-            let found =
-                fast_attention_on(arch, q.view(), k.view(), v.view(), &visible);
+            let found = fast_attention_on(arch, &q, &k, &v, &visible);
             assert_near(&found.unwrap().mapv(f64::from), &right, 1e-5);
         }
     }
@@ -477,14 +471,14 @@ proptest! {
 #[test]
 fn groups_are_repeated_in_place() {
     let x = Array4::from_shape_fn((1, 2, 1, 1), |(_, h, ..)| h as f64);
-    let heads = repeat_heads(x.view(), 6).unwrap();
+    let heads = repeat_heads(&x, 6).unwrap();
     assert_eq!(
         heads.iter().copied().collect::<Vec<_>>(),
         [0., 0., 0., 1., 1., 1.]
     );
-    assert_eq!(repeat_heads(x.view(), 2).unwrap(), x);
+    assert_eq!(repeat_heads(&x, 2).unwrap(), x);
     assert_eq!(
-        repeat_heads(x.view(), 3).unwrap_err().to_string(),
+        repeat_heads(&x, 3).unwrap_err().to_string(),
         "3 heads of queries cannot share 2 heads of keys and values evenly"
     );
     assert!(group_size(4, 0).is_err());
@@ -523,7 +517,7 @@ fn a_cache_is_as_large_as_counted() {
     let (layers, kv_heads, d_k, n) = (1, 3, 5, 7);
     let mut cache = KeyValueCache::<f32>::new(1, kv_heads, n, (d_k, d_k));
     let new = Array4::zeros((1, kv_heads, n, d_k));
-    cache.extend(new.view(), new.view()).unwrap();
+    cache.extend(&new, &new).unwrap();
     let bytes = 4 * (cache.keys().len() + cache.values().len());
     let model = Model {
         layers,
@@ -534,10 +528,7 @@ fn a_cache_is_as_large_as_counted() {
     };
     assert_eq!(model.cache_bytes(n), bytes as u128);
     assert_eq!(
-        cache
-            .extend(new.view(), new.view())
-            .unwrap_err()
-            .to_string(),
+        cache.extend(&new, &new).unwrap_err().to_string(),
         "the cache has room for 7 positions and holds 7, so 7 more do not fit"
     );
 }
@@ -584,10 +575,10 @@ fn shapes_that_do_not_fit() {
         |heads: usize, n: usize, d: usize| Array4::<f32>::zeros((1, heads, n, d));
     let message = |q: &Array4<f32>, k: &Array4<f32>, v: &Array4<f32>| {
         let all = [
-            fast_attention(q.view(), k.view(), v.view(), &Visible::causal()),
-            tiled_attention(q.view(), k.view(), v.view(), &Visible::causal(), 4),
-            spread_attention(q.view(), k.view(), v.view(), &Visible::causal(), 4),
-            ring_attention(q.view(), k.view(), v.view(), &Visible::causal(), 4),
+            fast_attention(q, k, v, &Visible::causal()),
+            tiled_attention(q, k, v, &Visible::causal(), 4),
+            spread_attention(q, k, v, &Visible::causal(), 4),
+            ring_attention(q, k, v, &Visible::causal(), 4),
         ];
         let all = all.map(|answer| answer.unwrap_err().to_string());
         assert!(all.iter().all(|message| *message == all[0]), "{all:?}");
@@ -607,12 +598,7 @@ fn shapes_that_do_not_fit() {
     );
     let mask = Mask::causal(2, 2);
     let q = x(1, 3, 2);
-    let masked = fast_attention(
-        q.view(),
-        q.view(),
-        q.view(),
-        &Visible::everything().and(&mask),
-    );
+    let masked = fast_attention(&q, &q, &q, &Visible::everything().and(&mask));
     assert_eq!(
         masked.unwrap_err().to_string(),
         "a mask of 1 × 1 × 2 × 2 does not fit scores of 1 × 1 × 3 × 3"
@@ -630,7 +616,8 @@ fn turned_views_give_the_same() {
         .as_standard_layout()
         .into_owned();
     let turned = turned.view().permuted_axes([0, 1, 3, 2]);
-    let answer = |x: ArrayView4<f32>| fast_attention(x, x, x, &Visible::causal());
+    let answer =
+        |x: ArrayView4<f32>| fast_attention(&x, &x, &x, &Visible::causal());
     assert_eq!(answer(turned).unwrap(), answer(x.view()).unwrap());
 }
 
@@ -689,43 +676,46 @@ fn empty_views_give_empty_answers() {
         }] {
             assert!(none.is_empty());
             let shape = none.dim();
-            assert_eq!(masked_softmax(none, &everything).unwrap().dim(), shape);
+            assert_eq!(masked_softmax(&none, &everything).unwrap().dim(), shape);
             let (weights, (b, h, m, _)) =
                 (Array4::<f64>::zeros((shape.0, shape.1, 0, 3)), shape);
             if m > 0 {
-                let sums = masked_sum(weights.view(), none, &everything).unwrap();
+                let sums = masked_sum(&weights, &none, &everything).unwrap();
                 assert_eq!(sums.dim(), (b, h, 0, 4));
             }
             let mut rng = ChaCha8Rng::seed_from_u64(1);
             for p in [0.0, 0.5] {
                 assert_eq!(
-                    ch05_multihead::dropout(none, p, &mut rng).unwrap().dim(),
+                    ch05_multihead::dropout(&none, p, &mut rng).unwrap().dim(),
                     shape
                 );
             }
-            let answer = batched_attention(none, none, none, &everything).unwrap();
+            let answer =
+                batched_attention(&none, &none, &none, &everything).unwrap();
             assert_eq!(answer.output.dim(), shape);
             let visible = Visible::everything();
             assert_eq!(
-                tiled_attention(none, none, none, &visible, 2)
+                tiled_attention(&none, &none, &none, &visible, 2)
                     .unwrap()
                     .dim(),
                 shape
             );
             assert_eq!(
-                spread_attention(none, none, none, &visible, 2)
+                spread_attention(&none, &none, &none, &visible, 2)
                     .unwrap()
                     .dim(),
                 shape
             );
             assert_eq!(
-                ring_attention(none, none, none, &visible, 2).unwrap().dim(),
+                ring_attention(&none, &none, &none, &visible, 2)
+                    .unwrap()
+                    .dim(),
                 shape
             );
             let single = x.mapv(|x| x as f32);
             let (single, _) = single.view().split_at(axis, 0);
             assert!(
-                fast_attention(single, single, single, &visible)
+                fast_attention(&single, &single, &single, &visible)
                     .unwrap()
                     .is_empty()
             );

@@ -209,7 +209,7 @@ fn around(
     part: impl FnOnce(&ArrayRef2<f32>) -> Result<Array2<f32>>,
 ) -> Result<Array2<f32>> {
     let x = x.insert_axis(Axis(0));
-    let steps = residual.around(x.view(), &mut Mode::Evaluation, |x, _| {
+    let steps = residual.around(&x, &mut Mode::Evaluation, |x, _| {
         let answer = part(&x.index_axis(Axis(0), 0))?;
         Ok(Answer(answer.insert_axis(Axis(0))))
     })?;
@@ -221,7 +221,7 @@ fn embedded(
     tokens: &[u32],
 ) -> Result<Array2<f32>> {
     let tokens = Array1::from(tokens.to_vec()).insert_axis(Axis(0));
-    let x = embedding.apply(tokens.view())?.index_axis_move(Axis(0), 0);
+    let x = embedding.apply(&tokens)?.index_axis_move(Axis(0), 0);
     let positions =
         ch06_self_attention::sinusoidal_positions::<f32>(x.nrows(), x.ncols());
     Ok(x + positions)
@@ -238,7 +238,7 @@ fn normalized(
             ch08::layer_norm(&x, norm.gain(), norm.shift(), ch08::EPS)
         }
         Some(norm) => {
-            let x = norm.apply(x.insert_axis(Axis(0)).view())?;
+            let x = norm.apply(&x.insert_axis(Axis(0)))?;
             Ok(x.index_axis_move(Axis(0), 0))
         }
     }
@@ -248,7 +248,7 @@ fn feed_forward(
     network: &ch08_transformer::FeedForward<f32>,
     x: &ArrayRef2<f32>,
 ) -> Result<Array2<f32>> {
-    let x = network.apply(x.view().insert_axis(Axis(0)))?;
+    let x = network.apply(&x.view().insert_axis(Axis(0)))?;
     Ok(x.index_axis_move(Axis(0), 0))
 }
 

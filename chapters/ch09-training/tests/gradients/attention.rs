@@ -55,16 +55,16 @@ fn behind(mask: &Mask, mut x: Array4<f64>) -> Array4<f64> {
 fn a_row_of_softmax() {
     for n in [1, 2, 5, 12] {
         let (scores, d_weights) = (random(n, 1) * 3.0, random(n, 2));
-        let weights = softmax(scores.view());
-        let d_scores = backward::softmax(weights.view(), d_weights.view()).unwrap();
+        let weights = softmax(&scores);
+        let d_scores = backward::softmax(&weights, &d_weights).unwrap();
         assert_slopes(
             &format!("softmax of {n}, scores"),
             &d_scores,
             &scores,
-            |scores| weighed(&softmax(scores.view()), &d_weights),
+            |scores| weighed(&softmax(scores), &d_weights),
         );
         // The same as the Jacobian of chapter 3, times the gradient.
-        let jacobian = softmax_jacobian(weights.view());
+        let jacobian = softmax_jacobian(&weights);
         let product = jacobian.t().dot(&d_weights);
         assert!((product - d_scores).iter().all(|x| x.abs() < 1e-15));
     }
@@ -75,18 +75,13 @@ fn the_masked_softmax() {
     for (name, mask, p) in cases() {
         let (scores, d_kept) = (random(SHAPE, 3) * 3.0, random(SHAPE, 4));
         let forward = |scores: &Array4<f64>| {
-            let weights = masked_softmax(scores.view(), &mask).unwrap();
-            let kept = dropout(weights.view(), p, &mut rng(5)).unwrap();
+            let weights = masked_softmax(scores, &mask).unwrap();
+            let kept = dropout(&weights, p, &mut rng(5)).unwrap();
             (weights, kept)
         };
         let (weights, kept) = forward(&scores);
-        let d_scores = backward::masked_softmax(
-            weights.view(),
-            kept.view(),
-            d_kept.view(),
-            &mask,
-        )
-        .unwrap();
+        let d_scores =
+            backward::masked_softmax(&weights, &kept, &d_kept, &mask).unwrap();
         assert_slopes(
             &format!("masked softmax, {name}"),
             &d_scores,
@@ -108,16 +103,11 @@ fn the_weighted_sum() {
         let weights = behind(&mask, random(SHAPE, 6));
         let (values, d_output) = (random((2, 2, 4, 5), 7), random((2, 2, 3, 5), 8));
         let loss = |weights: &Array4<f64>, values: &Array4<f64>| {
-            let output = masked_sum(weights.view(), values.view(), &mask).unwrap();
+            let output = masked_sum(weights, values, &mask).unwrap();
             weighed(&output, &d_output)
         };
-        let (d_weights, d_values) = backward::weighted_sum(
-            weights.view(),
-            values.view(),
-            &mask,
-            d_output.view(),
-        )
-        .unwrap();
+        let (d_weights, d_values) =
+            backward::weighted_sum(&weights, &values, &mask, &d_output).unwrap();
         assert_slopes(
             &format!("weighted sum, {name}, weights"),
             &d_weights,
@@ -139,16 +129,11 @@ fn the_scaled_scores() {
         let d_scores = behind(&mask, random(SHAPE, 9));
         let (queries, keys) = (random((2, 2, 3, 5), 10), random((2, 2, 4, 5), 11));
         let loss = |queries: &Array4<f64>, keys: &Array4<f64>| {
-            let scores = batched_scaled_scores(queries.view(), keys.view());
+            let scores = batched_scaled_scores(queries, keys);
             weighed(&scores.unwrap(), &d_scores)
         };
-        let (d_queries, d_keys) = backward::scaled_scores(
-            queries.view(),
-            keys.view(),
-            &mask,
-            d_scores.view(),
-        )
-        .unwrap();
+        let (d_queries, d_keys) =
+            backward::scaled_scores(&queries, &keys, &mask, &d_scores).unwrap();
         assert_slopes(
             &format!("scaled scores, {name}, queries"),
             &d_queries,
@@ -170,15 +155,14 @@ fn attention_backward(
     mask: &Mask,
     d_output: &Array4<f64>,
 ) -> [Array4<f64>; 3] {
-    let scores = batched_scaled_scores(q.view(), k.view()).unwrap();
-    let weights = masked_softmax(scores.view(), mask).unwrap();
+    let scores = batched_scaled_scores(q, k).unwrap();
+    let weights = masked_softmax(&scores, mask).unwrap();
     let weights = weights.view();
     let (d_weights, d_v) =
-        backward::weighted_sum(weights, v.view(), mask, d_output.view()).unwrap();
+        backward::weighted_sum(&weights, v, mask, d_output).unwrap();
     let d_scores =
-        backward::masked_softmax(weights, weights, d_weights.view(), mask).unwrap();
-    let (d_q, d_k) =
-        backward::scaled_scores(q.view(), k.view(), mask, d_scores.view()).unwrap();
+        backward::masked_softmax(&weights, &weights, &d_weights, mask).unwrap();
+    let (d_q, d_k) = backward::scaled_scores(q, k, mask, &d_scores).unwrap();
     [d_q, d_k, d_v]
 }
 
@@ -214,10 +198,10 @@ fn a_nan_that_is_seen_is_not_hidden() {
     let mut scores = random(SHAPE, 24);
     scores[[0, 1, 2, 0]] = f64::NAN;
     let mask = Mask::padding(&[3, 4], 4).unwrap();
-    let weights = masked_softmax(scores.view(), &mask).unwrap();
+    let weights = masked_softmax(&scores, &mask).unwrap();
     let (weights, d_kept) = (weights.view(), random(SHAPE, 25));
     let d_scores =
-        backward::masked_softmax(weights, weights, d_kept.view(), &mask).unwrap();
+        backward::masked_softmax(&weights, &weights, &d_kept, &mask).unwrap();
     // Its row is NaN, but what the mask forbids still has no gradient.
     for ((b, h, i, j), d) in d_scores.indexed_iter() {
         let is_of_row = (b, h, i) == (0, 1, 2);
@@ -243,10 +227,9 @@ fn a_projection() {
         let model = Projection::new(weight.clone(), bias).unwrap();
         let (x, d_y) = (random((2, 5, 3), 22), random((2, 5, 4), 23));
         let mut gradient = beginning(&model);
-        let d_x = backward::projection(&model, x.view(), d_y.view(), &mut gradient)
-            .unwrap();
+        let d_x = backward::projection(&model, &x, &d_y, &mut gradient).unwrap();
         let loss = |model: &Projection<f64>, x: &Array3<f64>| {
-            weighed(&model.apply(x.view()).unwrap(), &d_y)
+            weighed(&model.apply(x).unwrap(), &d_y)
         };
         let what = format!("projection {name}");
         assert_slopes(&format!("{what}, x"), &d_x, &x, |x| loss(&model, x));
@@ -261,8 +244,7 @@ fn a_gradient_must_have_the_bias_of_its_projection() {
     let (x, d_y) = (random((1, 2, 3), 29), random((1, 2, 4), 30));
     for (model, gradient) in [(&biased, &plain), (&plain, &biased)] {
         let mut gradient = gradient.clone();
-        let found =
-            backward::projection(model, x.view(), d_y.view(), &mut gradient);
+        let found = backward::projection(model, &x, &d_y, &mut gradient);
         assert_eq!(
             found.unwrap_err().to_string(),
             "of projection and gradient only one has a bias"
@@ -294,9 +276,8 @@ fn ask(
     source: &Array3<f64>,
     mask: &Mask,
 ) -> (Memory<f64>, MultiHeadSteps<f64>) {
-    let memory = attention.remember(source.view(), source.view()).unwrap();
-    let steps =
-        attention.ask_in_training(queries.view(), &memory, mask, &mut rng(38));
+    let memory = attention.remember(source, source).unwrap();
+    let steps = attention.ask_in_training(queries, &memory, mask, &mut rng(38));
     (memory, steps.unwrap())
 }
 
@@ -310,11 +291,11 @@ fn multi_head_attention_to_another_sequence() {
         let mut gradient = beginning(&attention);
         let [d_queries, d_source] = backward::multi_head(
             &attention,
-            [queries.view(), source.view()],
+            [&queries, &source],
             &memory,
             &steps,
             &mask,
-            d_output.view(),
+            &d_output,
             &mut gradient,
         )
         .unwrap();
@@ -350,11 +331,11 @@ fn multi_head_attention_to_itself() {
         let mut gradient = beginning(&attention);
         let [d_queries, d_source] = backward::multi_head(
             &attention,
-            [x.view(), x.view()],
+            [&x, &x],
             &memory,
             &steps,
             &mask,
-            d_output.view(),
+            &d_output,
             &mut gradient,
         )
         .unwrap();
@@ -380,11 +361,11 @@ fn hidden_keys_and_values_do_not_reach_the_weights() {
         let mut gradient = beginning(&attention);
         let inputs = backward::multi_head(
             &attention,
-            [queries.view(), source.view()],
+            [&queries, &source],
             memory,
             steps,
             &mask,
-            d_output.view(),
+            &d_output,
             &mut gradient,
         );
         (inputs.unwrap(), gradient)
@@ -395,7 +376,7 @@ fn hidden_keys_and_values_do_not_reach_the_weights() {
         x.slice_mut(s![1, .., 2.., ..]).fill(f64::NAN);
     }
     let steps = attention
-        .ask_in_training(queries.view(), &memory, &mask, &mut rng(38))
+        .ask_in_training(&queries, &memory, &mask, &mut rng(38))
         .unwrap();
     assert_eq!(gradients(&memory, &steps), expected);
 }
@@ -403,7 +384,6 @@ fn hidden_keys_and_values_do_not_reach_the_weights() {
 #[test]
 fn a_gradient_by_hand() {
     // Weights of 1/4 and 3/4: the mean of (1, 0) is 1/4, and 1/4 · (1 − 1/4) is 3/16.
-    let found =
-        backward::softmax(array![0.25, 0.75].view(), array![1.0, 0.0].view());
+    let found = backward::softmax(&array![0.25, 0.75], &array![1.0, 0.0]);
     assert_eq!(found.unwrap(), array![0.1875, -0.1875]);
 }

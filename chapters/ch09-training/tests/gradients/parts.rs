@@ -8,7 +8,7 @@ use ch08_transformer::{
     ResidualSteps, Steps,
 };
 use ch09_training::{backward, layers, loss::cross_entropy};
-use ndarray::{Array3, ArrayView3, array, s};
+use ndarray::{Array3, ArrayRef3, array, s};
 
 const ACTIVATIONS: [Activation; 2] = [Activation::Relu, Activation::Gelu];
 
@@ -18,10 +18,9 @@ fn a_layer_norm() {
         let norm = LayerNorm::new(random(5, 1), random(5, 2), eps).unwrap();
         let (x, d_y) = (random((2, 3, 5), 3) * spread, random((2, 3, 5), 4));
         let mut gradient = beginning(&norm);
-        let d_x = backward::layer_norm(&norm, x.view(), d_y.view(), &mut gradient)
-            .unwrap();
+        let d_x = backward::layer_norm(&norm, &x, &d_y, &mut gradient).unwrap();
         let loss = |norm: &LayerNorm<f64>, x: &Array3<f64>| {
-            weighed(&norm.apply(x.view()).unwrap(), &d_y)
+            weighed(&norm.apply(x).unwrap(), &d_y)
         };
         let what = format!("LayerNorm, ε = {eps}");
         assert_slopes(&format!("{what}, x"), &d_x, &x, |x| loss(&norm, x));
@@ -58,19 +57,14 @@ fn a_feed_forward_network() {
             outer: Projection::new(random((7, 3), 7), Some(random(3, 8))).unwrap(),
         };
         let (x, d_output) = (random((2, 3, 4), 9), random((2, 3, 3), 10));
-        let steps = network.apply_in_steps(x.view()).unwrap();
+        let steps = network.apply_in_steps(&x).unwrap();
         assert!(steps.inner.iter().any(|&x| x < 0.0));
         let mut gradient = beginning(&network);
-        let d_x = backward::feed_forward(
-            &network,
-            x.view(),
-            &steps,
-            d_output.view(),
-            &mut gradient,
-        )
-        .unwrap();
+        let d_x =
+            backward::feed_forward(&network, &x, &steps, &d_output, &mut gradient)
+                .unwrap();
         let loss = |network: &FeedForward<f64>, x: &Array3<f64>| {
-            weighed(&network.apply(x.view()).unwrap(), &d_output)
+            weighed(&network.apply(x).unwrap(), &d_output)
         };
         let what = format!("feed-forward network, {activation:?}");
         assert_slopes(&format!("{what}, x"), &d_x, &x, |x| loss(&network, x));
@@ -85,10 +79,9 @@ fn an_embedding() {
     let tokens = array![[2, 0, 2, 1], [3, 2, 0, 1]];
     let d_x = random((2, 4, 3), 12);
     let mut gradient = beginning(&embedding);
-    backward::embedding(&embedding, tokens.view(), d_x.view(), &mut gradient)
-        .unwrap();
+    backward::embedding(&embedding, &tokens, &d_x, &mut gradient).unwrap();
     assert_learned("embedding", &gradient, &embedding, |embedding| {
-        weighed(&embedding.apply(tokens.view()).unwrap(), &d_x)
+        weighed(&embedding.apply(&tokens).unwrap(), &d_x)
     });
     let of_2 = &d_x.slice(s![0, 0, ..])
         + &d_x.slice(s![0, 2, ..])
@@ -112,9 +105,9 @@ impl Steps<f64> for Squares {
     }
 }
 
-fn squares(x: ArrayView3<f64>) -> Squares {
+fn squares(x: &ArrayRef3<f64>) -> Squares {
     let factors = random(x.dim(), 13);
-    let output = &x * &x * &factors;
+    let output = x * x * &factors;
     Squares { factors, output }
 }
 
@@ -133,21 +126,18 @@ fn a_residual() {
         let forward = |residual: &Residual<f64>, x: &Array3<f64>| {
             let steps: Result<ResidualSteps<f64, Squares>> =
                 in_mode(seed, |mode| {
-                    residual.around(x.view(), mode, |x, _| Ok(squares(x)))
+                    residual.around(x, mode, |x, _| Ok(squares(x)))
                 });
             steps.unwrap()
         };
         let steps = forward(&residual, &x);
         assert_eq!(steps.factors.is_some(), seed.is_some());
         let mut gradient = beginning(&residual);
-        let d_x = layers::residual(
-            &residual,
-            &steps,
-            d_output.view(),
-            &mut gradient,
-            |d_y| Ok(&steps.inside * &steps.part.factors * 2.0 * d_y),
-        )
-        .unwrap();
+        let d_x =
+            layers::residual(&residual, &steps, &d_output, &mut gradient, |d_y| {
+                Ok(&steps.inside * &steps.part.factors * 2.0 * d_y)
+            })
+            .unwrap();
         let loss = |residual: &Residual<f64>, x: &Array3<f64>| {
             weighed(&forward(residual, x).output, &d_output)
         };
@@ -163,7 +153,7 @@ fn the_cross_entropy() {
     let targets = array![[3, 1, PAD], [2, PAD, PAD]];
     let logits = random((2, 3, 5), 20) * 3.0;
     for smoothing in [0.0, 0.1, 0.7, 1.0] {
-        let loss = cross_entropy(logits.view(), targets.view(), PAD, smoothing);
+        let loss = cross_entropy(&logits, &targets, PAD, smoothing);
         let loss = loss.unwrap();
         assert_eq!(loss.tokens, 3);
         assert_slopes(
@@ -171,7 +161,7 @@ fn the_cross_entropy() {
             &loss.d_logits,
             &logits,
             |logits| {
-                cross_entropy(logits.view(), targets.view(), PAD, smoothing)
+                cross_entropy(logits, &targets, PAD, smoothing)
                     .unwrap()
                     .mean
             },
@@ -184,7 +174,7 @@ fn the_cross_entropy() {
         // Whatever stands at the padding.
         let mut poisoned = logits.clone();
         poisoned.slice_mut(s![1, 1.., ..]).fill(f64::NAN);
-        let same = cross_entropy(poisoned.view(), targets.view(), PAD, smoothing);
+        let same = cross_entropy(&poisoned, &targets, PAD, smoothing);
         assert_eq!(same.unwrap(), loss);
     }
 }

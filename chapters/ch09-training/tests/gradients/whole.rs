@@ -51,19 +51,13 @@ fn an_encoder_layer() {
         let forward = |layer: &EncoderLayer<f64>,
                        x: &Array3<f64>|
          -> EncoderLayerSteps<f64> {
-            in_mode(seed, |mode| layer.apply_in_steps(x.view(), &mask, mode))
-                .unwrap()
+            in_mode(seed, |mode| layer.apply_in_steps(x, &mask, mode)).unwrap()
         };
         let steps = forward(&layer, &x);
         let mut gradient = beginning(&layer);
-        let d_x = layers::encoder_layer(
-            &layer,
-            &steps,
-            &mask,
-            d_output.view(),
-            &mut gradient,
-        )
-        .unwrap();
+        let d_x =
+            layers::encoder_layer(&layer, &steps, &mask, &d_output, &mut gradient)
+                .unwrap();
         let loss = |layer: &EncoderLayer<f64>, x: &Array3<f64>| {
             weighed(&forward(layer, x).feed_forward.output, &d_output)
         };
@@ -89,7 +83,7 @@ fn a_decoder_layer() {
          -> DecoderLayerSteps<f64> {
             in_mode(seed, |mode| {
                 let (x, memory) = (x.view(), memory.view());
-                layer.apply_in_steps(x, memory, &causal, &source, mode)
+                layer.apply_in_steps(&x, &memory, &causal, &source, mode)
             })
             .unwrap()
         };
@@ -99,9 +93,9 @@ fn a_decoder_layer() {
         let d_x = layers::decoder_layer(
             &layer,
             &steps,
-            (memory.view(), &mut d_memory),
+            (&memory, &mut d_memory),
             [&causal, &source],
-            d_output.view(),
+            &d_output,
             &mut gradient,
         )
         .unwrap();
@@ -136,22 +130,20 @@ fn the_whole_transformer() {
         let model = Transformer::random(&settings, &mut rng(12)).unwrap();
         let model = stirred(model, 13);
         let forward = |model: &Transformer<f64>| -> TransformerSteps<f64> {
-            in_mode(seed, |mode| {
-                model.apply_in_steps(source.view(), target.view(), mode)
-            })
-            .unwrap()
+            in_mode(seed, |mode| model.apply_in_steps(&source, &target, mode))
+                .unwrap()
         };
         let loss = |steps: &TransformerSteps<f64>| {
-            cross_entropy(steps.logits.view(), expected.view(), PAD, 0.1).unwrap()
+            cross_entropy(&steps.logits, &expected, PAD, 0.1).unwrap()
         };
         let steps = forward(&model);
         assert_eq!(steps.embedded_source.factors.is_some(), seed.is_some());
         let mut gradient = beginning(&model);
         layers::transformer(
             &model,
-            [source.view(), target.view()],
+            [&source, &target],
             &steps,
-            loss(&steps).d_logits.view(),
+            &loss(&steps).d_logits,
             &mut gradient,
         )
         .unwrap();
@@ -175,12 +167,10 @@ fn layers_must_be_as_many_as_gradients() {
     let model: Transformer<f64> =
         Transformer::random(&settings, &mut rng(14)).unwrap();
     let mode = &mut Mode::Evaluation;
-    let steps = model
-        .apply_in_steps(source.view(), target.view(), mode)
-        .unwrap();
+    let steps = model.apply_in_steps(&source, &target, mode).unwrap();
     let back = |gradient: &mut Transformer<f64>| {
-        let tokens = [source.view(), target.view()];
-        layers::transformer(&model, tokens, &steps, steps.logits.view(), gradient)
+        let tokens = [&*source, &*target];
+        layers::transformer(&model, tokens, &steps, &steps.logits, gradient)
     };
     assert!(back(&mut model.clone()).is_ok());
     let mut fewer = model.clone();

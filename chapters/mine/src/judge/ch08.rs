@@ -100,7 +100,7 @@ fn check_embed() -> Check {
     let embedding = Embedding::new(table).expect("the table is not empty");
     let all: Array3<f64> = {
         let x = embedding
-            .apply(array![[1, 4, 2, 2, 0]].view())
+            .apply(&array![[1, 4, 2, 2, 0]])
             .expect("the tokens are known");
         x + ch06_self_attention::sinusoidal_positions::<f64>(5, 4)
     };
@@ -192,7 +192,7 @@ fn check_feed_forward() -> Check {
         let example =
             Example::of("activation", format!("{activation:?}")).array("x", &x);
         let yours = example.answer(feed_forward(&network, &x))?;
-        let book = network.apply(alone(&x).view()).expect("the shapes fit");
+        let book = network.apply(&alone(&x)).expect("the shapes fit");
         example.same(&yours, &book.index_axis(Axis(0), 0))?;
     }
     let x = wavy((2, 4), 0.7);
@@ -221,7 +221,7 @@ fn check_residual() -> Check {
                 .array("x", &x);
             let yours = example.answer(residual(&around, &x, |x| Ok(part(x))))?;
             let normed = |x: &ArrayRef2<f64>| {
-                let y = around.norm.apply(alone(x).view()).expect("the widths fit");
+                let y = around.norm.apply(&alone(x)).expect("the widths fit");
                 y.index_axis_move(Axis(0), 0)
             };
             let book = match order {
@@ -383,14 +383,14 @@ fn check_next_token_scores() -> Check {
                 "so a score depends on a later token",
             )?;
         let x = embedding
-            .apply(array![[1, 5, 6, 3]].view())
+            .apply(&array![[1, 5, 6, 3]])
             .expect("the tokens are known")
             + ch06_self_attention::sinusoidal_positions::<f64>(4, 4);
         let mode = &mut ch08_transformer::Mode::Evaluation;
         let read = layers
-            .apply_in_steps(x.view(), &Mask::causal(4, 4), mode)
+            .apply_in_steps(&x, &Mask::causal(4, 4), mode)
             .expect("the shapes fit");
-        let book = output.apply(read.output.view()).expect("the shapes fit");
+        let book = output.apply(&read.output).expect("the shapes fit");
         example.same(&yours, &book.index_axis(Axis(0), 0))?;
     }
     Ok(())
@@ -467,7 +467,7 @@ fn check_fault() -> Check {
         let example = Example::of("part", name).array("x", &x);
         let yours = example.answer(find_the_fault_08(&x, |x| x * factor))?;
         let normed = norm(Array1::ones(3), Array1::zeros(3))
-            .apply(alone(&x).view())
+            .apply(&alone(&x))
             .expect("the widths fit");
         example
             .same(&yours, &(normed.index_axis_move(Axis(0), 0) * factor + &x))?;

@@ -69,9 +69,8 @@ fn check_online_attention() -> Check {
         let yours =
             example.answer(online_attention(&query, &keys, &values, block))?;
         let q = query.view().insert_axis(Axis(0));
-        let book =
-            masked_attention(q, keys.view(), values.view(), &Mask::everything())
-                .expect("the shapes fit");
+        let book = masked_attention(&q, &keys, &values, &Mask::everything())
+            .expect("the shapes fit");
         example.same(&yours, &book.output.row(0))?;
     }
     let (query, keys) = (
@@ -112,7 +111,7 @@ fn check_cached_attention() -> Check {
     let (numbers, x) = (numbers(), wavy((5, 3), 0.7));
     let all = x.view().insert_axis(Axis(0));
     let book = numbers
-        .attend(all, all, all, &Mask::causal(5, 5))
+        .attend(&all, &all, &all, &Mask::causal(5, 5))
         .expect("the shapes fit");
     for parts in [vec![5], vec![1, 1, 1, 1, 1], vec![2, 1, 2]] {
         let mut cache = Cache::new(&numbers);
@@ -203,7 +202,7 @@ fn check_fault() -> Check {
         vec![-700.0, 0.0, 700.0],
     ] {
         let yours = find_the_fault_10(&scores);
-        let book = log_sum_exp(arr1(&scores).view());
+        let book = log_sum_exp(&arr1(&scores));
         Example::of("scores", format!("{scores:?}")).holds(
             yours,
             (yours - book).abs() < 1e-9,

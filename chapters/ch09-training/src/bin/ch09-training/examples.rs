@@ -79,15 +79,15 @@ fn how_far() {
 fn softmax() -> Result<()> {
     println!("# softmax: Back through the weights of the first example");
     let scores = array![[0.36, 2.40, -0.36, 0.36]];
-    let weights = attention_weights(scores.view());
+    let weights = attention_weights(&scores);
     let (weights, values) = (weights.row(0), first_example_values());
     // The loss is the first number of the answer, Σ a_j v_j0, so d_a_j = v_j0.
     let d_weights: Array1<f64> = values.column(0).to_owned();
-    let jacobian = softmax_jacobian(weights);
+    let jacobian = softmax_jacobian(&weights);
     println!("weights              {weights:>7.3}");
     println!("d_weights            {:>7.3}", d_weights);
     println!("by the Jacobian      {:>7.3}", jacobian.dot(&d_weights));
-    let d_scores = backward::softmax(weights, d_weights.view())?;
+    let d_scores = backward::softmax(&weights, &d_weights)?;
     println!("by the short way     {d_scores:>7.3}");
     println!("their sum is zero    {}", d_scores.sum().abs() < 1e-12);
     println!();
@@ -100,12 +100,12 @@ fn empty_row() -> Result<()> {
     println!("# empty-row: A query that sees nothing");
     let mask = Mask::from_fn((1, 1, 2, 3), |_, _, i, _| i == 0);
     let scores = Array4::from_shape_fn((1, 1, 2, 3), |(_, _, i, j)| (i + j) as f64);
-    let weights = masked_softmax(scores.view(), &mask)?;
+    let weights = masked_softmax(&scores, &mask)?;
     // Whatever the values hold, the gradient by the weights may be NaN where nothing is seen.
     let mut d_weights = Array4::from_shape_fn((1, 1, 2, 3), |(.., j)| j as f64);
     d_weights[[0, 0, 1, 1]] = f64::NAN;
     let a = weights.view();
-    let d_scores = backward::masked_softmax(a, a, d_weights.view(), &mask)?;
+    let d_scores = backward::masked_softmax(&a, &a, &d_weights, &mask)?;
     for i in 0..2 {
         println!(
             "query {i}: weights {:.3}, gradient {:.3}",
@@ -135,18 +135,18 @@ fn checked() -> Result<()> {
         let steps = |model: &Transformer<f64>| {
             let mut rng = ChaCha8Rng::seed_from_u64(2);
             let mode = &mut Mode::Training(&mut rng);
-            model.apply_in_steps(source.view(), input.view(), mode)
+            model.apply_in_steps(&source, &input, mode)
         };
         let loss = |model: &Transformer<f64>| {
             let logits = steps(model)?.logits;
-            cross_entropy(logits.view(), target.view(), PAD, 0.1)
+            cross_entropy(&logits, &target, PAD, 0.1)
         };
         let mut gradient = blank(&model);
         layers::transformer(
             &model,
-            [source.view(), input.view()],
+            [&source, &input],
             &steps(&model)?,
-            loss(&model)?.d_logits.view(),
+            &loss(&model)?.d_logits,
             &mut gradient,
         )?;
         let sample = Sample {
@@ -177,8 +177,8 @@ fn uncertain() -> Result<()> {
         ("undecided", array![[[0.0, 0.0, 0.0, 0.0]]]),
         ("sure and wrong", array![[[6.0, 0.0, 0.0, 0.0]]]),
     ] {
-        let plain = cross_entropy::<f64>(logits.view(), target.view(), PAD, 0.0)?;
-        let smooth = cross_entropy(logits.view(), target.view(), PAD, 0.1)?;
+        let plain = cross_entropy::<f64>(&logits, &target, PAD, 0.0)?;
+        let smooth = cross_entropy(&logits, &target, PAD, 0.1)?;
         println!(
             "{name:<15} loss {:.3}  gradient {:>6.3}  smoothed {:.3}",
             plain.mean,
@@ -199,9 +199,9 @@ fn padding() -> Result<()> {
     let mut logits = ndarray::Array3::<f64>::zeros((1, 4, 4));
     logits[[0, 0, 2]] = 6.0;
     let target = array![[2, PAD, PAD, PAD]];
-    let right = cross_entropy(logits.view(), target.view(), PAD, 0.0)?;
+    let right = cross_entropy(&logits, &target, PAD, 0.0)?;
     // No token has the number 99, so nothing is left out.
-    let wrong = cross_entropy(logits.view(), target.view(), 99, 0.0)?;
+    let wrong = cross_entropy(&logits, &target, 99, 0.0)?;
     println!(
         "left out: loss {:.3} over {} token",
         right.mean, right.tokens
