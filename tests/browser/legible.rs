@@ -2,6 +2,7 @@
 
 use crate::chromium::{Browser, Page, THEMES, Visit, browser};
 use crate::support::skip;
+use binder::han;
 use serde_json::{Value, json};
 
 /// Leaves nothing on the page but its figures, and says how high they stand; 0 without figures.
@@ -104,11 +105,6 @@ fn contrasts(page: &Page<'_>, window: (u32, u32)) -> Vec<Value> {
     found.as_array().unwrap().clone()
 }
 
-/// Whether it is one of the ideographs that Chinese is written in.
-fn is_han(character: char) -> bool {
-    ('\u{4e00}'..='\u{9fff}').contains(&character)
-}
-
 /// What is illegible on a page, and how many texts were measured.
 fn illegible(browser: &Browser, name: &str, visit: &Visit<'_>) -> (Vec<String>, usize) {
     let page = browser.open(name, visit);
@@ -141,9 +137,7 @@ fn illegible(browser: &Browser, name: &str, visit: &Visit<'_>) -> (Vec<String>, 
         for found in contrasts(&page, window) {
             measured += 1;
             let contrast = found[1].as_f64().unwrap();
-            let is_chinese = found[0]
-                .as_str()
-                .is_some_and(|text| text.chars().any(is_han));
+            let is_chinese = !han::named(found[0].as_str().unwrap()).is_empty();
             if is_chinese && found[3].is_null() {
                 skip(
                     &format!("the contrast of {}", found[0]),
